@@ -1,0 +1,115 @@
+//! The trait of a place that makes sandboxes.
+
+use crate::{Attempt, Clock, Error, Facts, Instance, Page, Query, Result, SandboxId, Spec, Tasks};
+use std::{future::Future, sync::Arc};
+
+/// A place that makes sandboxes.
+///
+/// What authors owe, and may rely on:
+///
+/// - **Where it runs.** Every call, poll and drop of an adapter's objects happens on the engine's I/O workers, inside its
+///   tokio runtime: sockets and timers work, and a client built lazily belongs to them. Do not block.
+/// - **No policy.** Specs and commands arrive validated and resolved; what the facts exclude never arrives.
+/// - **State** lives in the backend and what it makes: one backend, one client; `destroy` knows only an id.
+/// - **A cut future.** Any call may be dropped at an await, after its limit. Claims are then destroyed; a `spawn` that was
+///   cut costs the sandbox.
+/// - **Tasks** go through [`Tasks`], not `tokio::spawn`: they are the sandbox's. A panic elsewhere is an error of its call
+///   alone.
+pub trait Backend: Send + Sync + 'static {
+    /// A live sandbox of this backend.
+    type Instance: Instance;
+
+    /// What this backend can do at most. Offline, instant, asked once, when the client is made.
+    fn info(&self) -> Facts;
+
+    /// Makes a sandbox. The network policy is in force before the first process of a user can start.
+    ///
+    /// # Errors
+    ///
+    /// `image-not-found`, `registry-unreachable`, `auth`, `quota-exceeded`, `capacity`, `create-failed` and the transport
+    /// kinds; also `unsupported` for what only the engine could tell. Whether something may have been made is said by
+    /// [`Error::may_have_applied`], and by what was claimed from the [`Attempt`].
+    fn create(&self, spec: &Spec, attempt: &Attempt) -> impl Future<Output = Result<Made<Self::Instance>>> + Send;
+
+    /// Ends the sandbox and all that runs in it. Gone is `Ok`, also where it was never there.
+    ///
+    /// # Errors
+    ///
+    /// `teardown-failed` where the provider refuses, and the transport kinds.
+    fn destroy(&self, id: &SandboxId) -> impl Future<Output = Result<()>> + Send;
+
+    /// Facts narrower than [`info`](Self::info), for this spec, without provisioning. `None` narrows nothing.
+    ///
+    /// # Errors
+    ///
+    /// `backend-missing`, `auth`, and the transport kinds.
+    fn probe(&self, _spec: &Spec) -> impl Future<Output = Result<Option<Facts>>> + Send {
+        async { Ok(None) }
+    }
+
+    /// What parts of a spec [`probe`](Self::probe) depends on, as a key: specs with equal keys share one answer.
+    fn probe_key(&self, _spec: &Spec) -> String {
+        String::new()
+    }
+
+    /// Reaches a running sandbox by its id. Called where `ATTACH` is declared.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` for an unknown id, `gone` where the provider can tell that it was there.
+    fn attach(&self, _id: &SandboxId, _tasks: &Tasks) -> impl Future<Output = Result<Made<Self::Instance>>> + Send {
+        async { Err(Error::unsupported("this backend cannot attach")) }
+    }
+
+    /// One page of the sandboxes that this library made, by labels. Called where `LIST` is declared.
+    ///
+    /// # Errors
+    ///
+    /// The transport kinds.
+    fn list(&self, _query: &Query) -> impl Future<Output = Result<Page>> + Send {
+        async { Err(Error::unsupported("this backend cannot list")) }
+    }
+
+    /// The clock of users' deadlines; `None` is real time. Asked once, when the client is made.
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        None
+    }
+}
+
+/// A sandbox as its backend hands it over.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Made<I> {
+    /// Its id, as the provider knows it.
+    pub id: SandboxId,
+    /// What this very sandbox can do, where that is less than the backend can.
+    pub facts: Option<Facts>,
+    /// Its working directory, absolute: what relative paths and commands without a directory start from.
+    pub cwd: Option<String>,
+    /// The way into it.
+    pub instance: I,
+}
+
+impl<I> Made<I> {
+    /// A sandbox with the facts of its backend. Its working directory is that of the spec, else `/`.
+    pub fn new(id: SandboxId, instance: I) -> Self {
+        Self { id, facts: None, cwd: None, instance }
+    }
+
+    /// Narrows what this very sandbox can do.
+    pub fn facts(mut self, facts: Facts) -> Self {
+        self.facts = Some(facts);
+        self
+    }
+
+    /// States its working directory, an absolute path.
+    pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// The same sandbox with another instance, for wrappers.
+    pub fn map<J>(self, map: impl FnOnce(I) -> J) -> Made<J> {
+        Made { id: self.id, facts: self.facts, cwd: self.cwd, instance: map(self.instance) }
+    }
+}

@@ -1,0 +1,186 @@
+//! The traits of a live sandbox and of a command in it.
+
+use crate::{
+    Body, Error, Event, Exec, Fate, FileInfo, GetTree, ListDir, MakeDir, PutTree, ReadFile, Remove, Rename, Result,
+    SetMeta, Signal, Stat, WriteFile,
+};
+use bytes::Bytes;
+use std::future::{Future, pending};
+
+/// One live sandbox.
+///
+/// Optional operations take one request each and answer `unsupported` until overridden; each belongs to a capability, and
+/// is called only where the facts declare it as native. Paths are absolute and checked.
+pub trait Instance: Send + Sync + 'static {
+    /// The handle on a running command.
+    type Control: Control;
+    /// What comes out of a running command.
+    type Events: Events;
+
+    /// Starts a command. Answers when it runs, or at once where the wire learns of that later: then
+    /// [`Event::NotStarted`] says what failed.
+    ///
+    /// # Errors
+    ///
+    /// `program-not-found`, `start-failed`, `path-not-found` and `not-a-directory` for its working directory,
+    /// `invalid-argument` for its user, `argument-too-large`, `gone`, and the transport kinds. An error whose
+    /// [`may_have_applied`](Error::may_have_applied) is true says that the command may run all the same.
+    fn spawn(&self, exec: &Exec) -> impl Future<Output = Result<(Self::Control, Self::Events)>> + Send;
+
+    /// Resolves when the sandbox has died by another hand. Awaited once, beside everything else; its commands need not
+    /// notice.
+    fn gone(&self) -> impl Future<Output = Error> + Send {
+        pending()
+    }
+
+    /// Tells the sandbox that it outlives its owner from now on. Called where `OWNER_LEASE` is declared.
+    ///
+    /// # Errors
+    ///
+    /// The transport kinds.
+    fn detach(&self) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Opens a regular file. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `is-a-directory`, `not-a-file`, `permission-denied`.
+    fn read_file(&self, _request: &ReadFile) -> impl Future<Output = Result<Body>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// Writes a regular file whole: makes parents, replaces what is there. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `is-a-directory`, `not-a-directory`, `permission-denied`, `disk-full`, `read-only`.
+    fn write_file(&self, _request: &WriteFile, _body: Body) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// What is at a path; a link is not followed. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `not-a-directory`, `permission-denied`.
+    fn stat(&self, _request: &Stat) -> impl Future<Output = Result<FileInfo>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// What is in a directory, in any order, without `.` and `..`. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `not-a-directory`, `permission-denied`.
+    fn list_dir(&self, _request: &ListDir) -> impl Future<Output = Result<Vec<FileInfo>>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// Makes a directory and its parents; one that is there is fine. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `already-exists` where a file is in the way, `permission-denied`, `read-only`.
+    fn make_dir(&self, _request: &MakeDir) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// Removes a file, a link, or with `recursive` a directory and all in it; links are never followed. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found` (not when recursive), `is-a-directory` (when not recursive), `permission-denied`, `read-only`.
+    fn remove(&self, _request: &Remove) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// Moves a file or directory, replacing a file that is there. `FILES`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `is-a-directory`, `not-a-directory`, `already-exists`, `permission-denied`, `read-only`.
+    fn rename(&self, _request: &Rename) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("files")) }
+    }
+
+    /// Sets mode, owner and time of a file. `FILE_META`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `permission-denied`, `read-only`.
+    fn set_meta(&self, _request: &SetMeta) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("metadata of files")) }
+    }
+
+    /// Unpacks a tar stream below an existing directory. The stream is made or checked by the engine. `TREE`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `not-a-directory`, `permission-denied`, `disk-full`, `read-only`.
+    fn put_tree(&self, _request: &PutTree, _tar: Body) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("trees of files")) }
+    }
+
+    /// Packs what is at a path into a tar stream: its first member is the path's last name, all others are below that.
+    /// `TREE`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `permission-denied`.
+    fn get_tree(&self, _request: &GetTree) -> impl Future<Output = Result<Body>> + Send {
+        async { Err(Error::unsupported("trees of files")) }
+    }
+}
+
+/// The handle on one running command; used beside [`Events`], from other tasks.
+pub trait Control: Send + Sync + 'static {
+    /// KILL to the whole tree; says whether its death was seen. `KILL_ONE`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn kill(&self) -> impl Future<Output = Result<Fate>> + Send {
+        async { Err(Error::unsupported("killing one command")) }
+    }
+
+    /// Sends a signal to the program alone. `SIGNALS`, and `TERM` for [`Signal::Terminate`].
+    ///
+    /// # Errors
+    ///
+    /// `wrong-state` after its end, `gone`, and the transport kinds.
+    fn signal(&self, _signal: Signal) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("signals")) }
+    }
+
+    /// Writes to stdin; answers when the next piece may come, so that the program's pace becomes the user's. Pieces come
+    /// in order, one at a time. `STDIN`.
+    ///
+    /// # Errors
+    ///
+    /// `connection-lost` where the program takes no more.
+    fn write(&self, _data: Bytes) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("stdin")) }
+    }
+
+    /// Closes stdin. `STDIN`.
+    ///
+    /// # Errors
+    ///
+    /// The transport kinds.
+    fn close_stdin(&self) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("stdin")) }
+    }
+}
+
+/// What comes out of one command. One task owns it and never drops a `next` half way and goes on: no cancel safety is
+/// asked.
+pub trait Events: Send + 'static {
+    /// The next event; `None` once every stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// The transport kinds; the command is then judged by [`Error::may_have_applied`].
+    fn next(&mut self) -> impl Future<Output = Result<Option<Event>>> + Send;
+}

@@ -1,0 +1,165 @@
+//! What a sandbox shall be.
+
+use crate::{Isolation, NetworkPolicy, Resources};
+use std::{collections::BTreeMap, time::Duration};
+
+/// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
+/// `effective_…` methods name. An adapter sees a spec that was validated against its facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Spec {
+    /// The image or template; what names it is the provider's affair.
+    pub image: Option<String>,
+    /// Added to the image's environment.
+    pub env: BTreeMap<String, String>,
+    /// The working directory, absolute; `None` is the image's.
+    pub cwd: Option<String>,
+    /// The user of its commands, by name or uid; `None` is the image's. `USER`.
+    pub user: Option<String>,
+    /// Kept by the provider with the sandbox. `LABELS`.
+    pub labels: BTreeMap<String, String>,
+    /// What it may reach; `None` is [`NetworkPolicy::Deny`].
+    pub network: Option<NetworkPolicy>,
+    /// What it may use.
+    pub resources: Resources,
+    /// The weakest isolation that is acceptable; `None` asks for none.
+    pub isolation: Option<Isolation>,
+    /// How long it lives; `None` is one hour, or the provider's maximum where that is less.
+    pub lifetime: Option<Duration>,
+    /// How long a command may run where the command itself says nothing; `None` is 300 s.
+    pub command_timeout: Option<Duration>,
+    /// How long the create itself may take; `None` is 120 s.
+    pub create_timeout: Option<Duration>,
+    /// How long preparing may take before that (pull, build); `None` is 600 s.
+    pub prepare_timeout: Option<Duration>,
+    /// A command that has to end with code zero before the sandbox is handed over. It is repeated until the create timeout.
+    pub ready: Option<Vec<String>>,
+}
+
+macro_rules! setters {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty;)*) => {
+        $($(#[doc = $doc])+ pub fn $name(mut self, $name: impl Into<$type>) -> Self {
+            self.$name = Some($name.into());
+            self
+        })*
+    };
+}
+
+impl Spec {
+    /// How long a sandbox lives if nobody says otherwise.
+    pub const LIFETIME: Duration = Duration::from_secs(3600);
+    /// How long a command may run if nobody says otherwise.
+    pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
+    /// How long a create may take if nobody says otherwise.
+    pub const CREATE_TIMEOUT: Duration = Duration::from_secs(120);
+    /// How long preparing may take if nobody says otherwise.
+    pub const PREPARE_TIMEOUT: Duration = Duration::from_secs(600);
+
+    /// Nothing set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        /// Sets the image or template.
+        image: String;
+        /// Sets the working directory, an absolute path.
+        cwd: String;
+        /// Sets the user of its commands.
+        user: String;
+        /// Sets what it may reach.
+        network: NetworkPolicy;
+        /// Requires an isolation tier.
+        isolation: Isolation;
+        /// Sets how long it lives.
+        lifetime: Duration;
+        /// Sets how long a command may run where it says nothing itself.
+        command_timeout: Duration;
+        /// Sets how long the create may take.
+        create_timeout: Duration;
+        /// Sets how long preparing may take.
+        prepare_timeout: Duration;
+    }
+
+    /// Adds a variable to its environment.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds a label.
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets what it may use.
+    pub fn resources(mut self, resources: Resources) -> Self {
+        self.resources = resources;
+        self
+    }
+
+    /// Sets a command that has to succeed before the sandbox is handed over.
+    pub fn ready(mut self, argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.ready = Some(argv.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The network policy in force.
+    pub fn effective_network(&self) -> &NetworkPolicy {
+        self.network.as_ref().unwrap_or(&NetworkPolicy::Deny)
+    }
+
+    /// The lifetime in force. The client has already put the provider's maximum in where the default is more.
+    pub fn effective_lifetime(&self) -> Duration {
+        self.lifetime.unwrap_or(Self::LIFETIME)
+    }
+
+    /// The timeout of commands that set none.
+    pub fn effective_command_timeout(&self) -> Duration {
+        self.command_timeout.unwrap_or(Self::COMMAND_TIMEOUT)
+    }
+
+    /// The create timeout in force.
+    pub fn effective_create_timeout(&self) -> Duration {
+        self.create_timeout.unwrap_or(Self::CREATE_TIMEOUT)
+    }
+
+    /// The limit of preparing in force.
+    pub fn effective_prepare_timeout(&self) -> Duration {
+        self.prepare_timeout.unwrap_or(Self::PREPARE_TIMEOUT)
+    }
+
+    /// This spec, with what it leaves open taken from `defaults`. Environment and labels are merged, this spec's win.
+    pub fn or(mut self, defaults: &Self) -> Self {
+        macro_rules! fill {
+            ($($field:ident)*) => { $(if self.$field.is_none() { self.$field.clone_from(&defaults.$field); })* };
+        }
+        fill!(image cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
+        for (name, value) in &defaults.env {
+            self.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, value) in &defaults.labels {
+            self.labels.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (resource, amount) in &defaults.resources.amounts {
+            self.resources.amounts.entry(*resource).or_insert(*amount);
+        }
+        self.resources.pids = self.resources.pids.or(defaults.resources.pids);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_fill_what_is_open() {
+        let defaults = Spec::new().image("a").env("A", "1").env("B", "1").resources(Resources::new().memory(1).pids(9));
+        let spec = Spec::new().env("B", "2").resources(Resources::new().memory(2)).or(&defaults);
+        assert_eq!(spec.image.as_deref(), Some("a"));
+        assert_eq!(spec.env, [("A".into(), "1".into()), ("B".into(), "2".into())].into());
+        assert_eq!(spec.resources, Resources::new().memory(2).pids(9));
+    }
+}

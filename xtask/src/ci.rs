@@ -1,0 +1,89 @@
+//! `cargo xtask ci`: what continuous integration runs, the same on a laptop.
+
+mod lane;
+mod runner;
+mod summary;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::{flags, workspace};
+pub(crate) use lane::{Lane, load};
+
+pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
+    let root = workspace::root();
+    let lanes = load(&root.join("ci/lanes"))?;
+    if flags.plan {
+        println!("{}", serde_json::to_string_pretty(&lanes)?);
+        return Ok(());
+    }
+    let due = plan(&lanes, &flags.lane, flags.nightly)?;
+    let outcomes: Vec<_> = due.into_iter().map(|lane| runner::run(lane, &root)).collect();
+    print!("\n{}", summary::table(&outcomes));
+    println!("{}", summary::line(&outcomes));
+    summary::judge(&outcomes)
+}
+
+/// The lanes to run, the cheapest first: a slip in formatting should not wait for the suites.
+fn plan<'a>(lanes: &'a [Lane], asked: &[String], nightly: bool) -> Result<Vec<&'a Lane>> {
+    if let Some(unknown) = asked.iter().find(|name| lanes.iter().all(|lane| lane.name != **name)) {
+        let known: Vec<_> = lanes.iter().map(|lane| lane.name.as_str()).collect();
+        bail!("no lane `{unknown}`; there are: {}", known.join(", "));
+    }
+    let wanted = |lane: &&Lane| match asked {
+        [] => nightly || lane.when == lane::When::Change,
+        names => names.contains(&lane.name),
+    };
+    let mut due: Vec<_> = lanes.iter().filter(wanted).collect();
+    if due.is_empty() {
+        bail!("no lane is due; add one below {}", Path::new("ci/lanes").display());
+    }
+    due.sort_by(|a, b| (a.minutes, &a.name).cmp(&(b.minutes, &b.name)));
+    Ok(due)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes() -> Vec<Lane> {
+        let lane = |name: &str, when: &str, minutes: u32| {
+            lane::parse(name, &format!("when = {when:?}\nrequired = true\nminutes = {minutes}\nrun = [[\"true\"]]"))
+                .unwrap()
+        };
+        vec![lane("slow", "change", 20), lane("b", "change", 3), lane("a", "change", 3), lane("live", "nightly", 1)]
+    }
+
+    fn names(asked: &[&str], nightly: bool) -> Vec<String> {
+        let asked: Vec<_> = asked.iter().map(|name| (*name).to_string()).collect();
+        plan(&lanes(), &asked, nightly).unwrap().into_iter().map(|lane| lane.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_change_runs_its_lanes_cheapest_first() {
+        assert_eq!(names(&[], false), ["a", "b", "slow"]);
+    }
+
+    #[test]
+    fn a_night_runs_them_all() {
+        assert_eq!(names(&[], true), ["live", "a", "b", "slow"]);
+    }
+
+    #[test]
+    fn an_asked_lane_runs_whenever_it_is_due() {
+        assert_eq!(names(&["live"], false), ["live"]);
+    }
+
+    #[test]
+    fn an_unknown_lane_is_an_error_that_lists_the_known() {
+        let lanes = lanes();
+        let error = plan(&lanes, &["lnit".into()], false).unwrap_err().to_string();
+        assert!(error.contains("`lnit`") && error.contains("slow, b, a, live"), "{error}");
+    }
+
+    #[test]
+    fn no_lane_at_all_is_an_error() {
+        assert!(plan(&[], &[], false).is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+xflags::xflags! {
+    /// The chores of this workspace.
+    cmd xtask {
+        /// Runs the lanes that are due, one folder below `ci/lanes` each.
+        cmd ci {
+            /// Runs this lane alone, whenever it is due (may be repeated).
+            repeated --lane name: String
+            /// Runs the nightly lanes too.
+            optional --nightly
+            /// Prints every lane as JSON and runs nothing.
+            optional --plan
+        }
+        /// Compares the report of a contract suite with what its lane expects.
+        cmd contract-report {
+            /// The folder with the suite's `*.jsonl` files.
+            required dir: PathBuf
+            /// The lane's `expected.toml`.
+            required --expect file: PathBuf
+            /// Writes the absent and unproven rows of the report to that file, for review.
+            optional --accept
+        }
+        /// Makes sure that a Docker engine answers.
+        cmd engine {
+        }
+        /// Checks the rules of this repository: `budgets`, `deps`, `lanes`, `words`; all of them by default.
+        cmd gate {
+            repeated names: String
+        }
+        /// Builds the local test images that are missing or out of date; all of them by default.
+        cmd images {
+            /// Folders of `ci/images`.
+            repeated names: String
+            /// Builds nothing, says which are missing.
+            optional --check
+        }
+    }
+}
