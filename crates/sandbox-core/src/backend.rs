@@ -86,6 +86,8 @@ pub struct Made<I> {
     pub facts: Option<Facts>,
     /// Its working directory, absolute: what relative paths and commands without a directory start from.
     pub cwd: Option<String>,
+    /// uid and gid of its own user, where that is known without asking inside.
+    pub ids: Option<(u32, u32)>,
     /// The way into it.
     pub instance: I,
 }
@@ -93,7 +95,7 @@ pub struct Made<I> {
 impl<I> Made<I> {
     /// A sandbox with the facts of its backend. Its working directory is that of the spec, else `/`.
     pub fn new(id: SandboxId, instance: I) -> Self {
-        Self { id, facts: None, cwd: None, instance }
+        Self { id, facts: None, cwd: None, ids: None, instance }
     }
 
     /// Narrows what this very sandbox can do.
@@ -108,8 +110,14 @@ impl<I> Made<I> {
         self
     }
 
+    /// States uid and gid of its own user.
+    pub fn ids(mut self, uid: u32, gid: u32) -> Self {
+        self.ids = Some((uid, gid));
+        self
+    }
+
     /// The same sandbox with another instance, for wrappers.
     pub fn map<J>(self, map: impl FnOnce(I) -> J) -> Made<J> {
-        Made { id: self.id, facts: self.facts, cwd: self.cwd, instance: map(self.instance) }
+        Made { id: self.id, facts: self.facts, cwd: self.cwd, ids: self.ids, instance: map(self.instance) }
     }
 }

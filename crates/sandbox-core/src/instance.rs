@@ -114,6 +114,16 @@ pub trait Instance: Send + Sync + 'static {
         async { Err(Error::unsupported("metadata of files")) }
     }
 
+    /// Name, kind, size and mode of what is at a path, without a command; a link is not followed. Owner and time may be left
+    /// at zero. `TREE`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `not-a-directory`, `permission-denied`.
+    fn stat_tree(&self, _request: &Stat) -> impl Future<Output = Result<FileInfo>> + Send {
+        async { Err(Error::unsupported("trees of files")) }
+    }
+
     /// Unpacks a tar stream below an existing directory. The stream is made or checked by the engine. `TREE`.
     ///
     /// # Errors

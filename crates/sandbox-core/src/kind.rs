@@ -85,7 +85,7 @@ catalogue! {
     ExecutionTimeout = "execution-timeout", Never, Maybe;
     /// The command ended with a code other than zero, and `check` was asked for.
     NonZeroExit = "non-zero-exit", Never, Maybe;
-    /// The command hit a cap of the sandbox.
+    /// A cap was hit: one of the sandbox, or the one on what is held in memory.
     ResourceExhausted = "resource-exhausted", Never, Maybe;
     /// The arguments are larger than the sandbox takes; nothing ran.
     ArgumentTooLarge = "argument-too-large", Never, NotApplied;

@@ -1,1 +1,36 @@
-//! sandbox.
+#![doc = include_str!("../README.md")]
+
+mod capture;
+mod client;
+mod command;
+mod dsn;
+mod engine;
+mod erase;
+mod files;
+mod lease;
+mod life;
+mod process;
+mod registry;
+mod sandbox;
+mod sweep;
+mod validate;
+
+pub use client::{Client, ClientBuilder};
+pub use command::{Command, Overrides};
+pub use engine::{Limits, Orphan};
+pub use files::{Files, TreeOptions, TreeReport};
+pub use process::{Input, Process, ProcessEvent};
+pub use registry::Registry;
+pub use sandbox::Sandbox;
+pub use sandbox_core::{
+    Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Error, ErrorKind, Facts, Fate, FileInfo,
+    FileKind, Honoured, Isolation, IsolationFact, Listed, Meta, Mode, NetworkPolicy, Output, PartialOutput, PortRange,
+    Provider, Query, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId, Secret, SetMeta, Signal, Spec,
+    Status, Support, WriteFile, labels,
+};
+pub use sweep::{Sweep, Swept};
+
+/// Quantities as they are written in DSNs and on command lines.
+pub mod quantity {
+    pub use crate::dsn::{bytes, duration, millis};
+}

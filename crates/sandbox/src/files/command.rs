@@ -1,0 +1,430 @@
+//! File operations made of small commands for the sandbox's `sh`. Paths are arguments, so nothing has to be quoted.
+
+use super::Files;
+use crate::{Command, Process, ProcessEvent, Sandbox};
+use bytes::Bytes;
+use sandbox_core::{
+    Body, Chunks, Error, ErrorKind, FileInfo, FileKind, Meta, Output, ReadFile, Remove, Result, SetMeta, Status,
+    WriteFile,
+};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// What all scripts begin with: `missing` tells why there is nothing at a path.
+const PRELUDE: &str = r#"
+export LC_ALL=C
+missing() {
+  d=$1
+  while :; do
+    d=${d%/*}
+    [ -n "$d" ] || exit 60
+    if [ -d "$d" ]; then [ -x "$d" ] || exit 64; exit 60; fi
+    if [ -e "$d" ] || [ -L "$d" ]; then exit 62; fi
+  done
+}
+there() { [ -e "$1" ] || [ -L "$1" ] || missing "$1"; }
+p=$1
+"#;
+
+const READ: &str = r#"
+[ -e "$p" ] || missing "$p"
+[ -d "$p" ] && exit 61
+[ -f "$p" ] || exit 63
+[ -r "$p" ] || exit 64
+if [ "$2" = 0 ]; then
+  if [ -z "$3" ]; then exec cat "$p"; fi
+  exec head -c "$3" "$p"
+fi
+if [ -z "$3" ]; then exec tail -c "+$(($2 + 1))" "$p"; fi
+tail -c "+$(($2 + 1))" "$p" | head -c "$3"
+"#;
+
+/// `$2` is the temporary, `$3` the mode or nothing, `$4` the length or nothing.
+const WRITE: &str = r#"
+[ -d "$p" ] && exit 61
+d=${p%/*}
+if [ -n "$d" ] && [ ! -d "$d" ]; then
+  e=$d
+  while [ -n "$e" ] && [ ! -e "$e" ] && [ ! -L "$e" ]; do e=${e%/*}; done
+  [ -z "$e" ] || [ -d "$e" ] || exit 62
+  mkdir -p "$d" || exit 1
+fi
+t=$d/$2
+if [ -n "$3" ]; then m=$3
+elif [ -f "$p" ] && [ ! -L "$p" ]; then m=$(stat -c %a "$p")
+else m=644; fi
+cat > "$t" || { e=$?; rm -f "$t"; exit "$e"; }
+if [ -n "$4" ] && [ "$(wc -c < "$t")" -ne "$4" ]; then rm -f "$t"; exit 70; fi
+chmod "$m" "$t" && mv -f "$t" "$p" || { e=$?; rm -f "$t"; exit "$e"; }
+"#;
+
+const STAT: &str = r#"
+there "$p"
+stat -c '%f %s %u %g %Y' "$p" || exit 1
+if [ -L "$p" ]; then readlink "$p"; fi
+"#;
+
+const LIST: &str = r#"
+there "$p"
+[ -d "$p" ] || exit 62
+{ [ -r "$p" ] && [ -x "$p" ]; } || exit 64
+exec find "$p/." ! -name . -prune -exec stat -c "$2 %f %s %u %g %Y %n" {} +
+"#;
+
+const MAKE_DIR: &str = r#"
+[ -d "$p" ] && exit 0
+if [ -e "$p" ] || [ -L "$p" ]; then exit 65; fi
+e=${p%/*}
+while [ -n "$e" ] && [ ! -e "$e" ] && [ ! -L "$e" ]; do e=${e%/*}; done
+[ -z "$e" ] || [ -d "$e" ] || exit 62
+exec mkdir -p "$p"
+"#;
+
+const REMOVE: &str = r#"
+there "$p"
+if [ -d "$p" ] && [ ! -L "$p" ]; then exit 61; fi
+exec rm -f "$p"
+"#;
+
+const REMOVE_ALL: &str = r#"exec rm -rf "$p""#;
+
+const RENAME: &str = r#"
+there "$p"
+if [ -d "$2" ] && [ ! -L "$2" ]; then exit 61; fi
+d=${2%/*}
+[ -z "$d" ] || [ -d "$d" ] || missing "$2"
+exec mv -f "$p" "$2"
+"#;
+
+const SET_META: &str = r#"
+there "$p"
+if [ -n "$2" ]; then chmod "$2" "$p" || exit 1; fi
+if [ -n "$3" ]; then chown "$3" "$p" || exit 1; fi
+if [ -n "$4" ]; then touch -d "@$4" "$p" || exit 1; fi
+"#;
+
+const IDS: &str = "id -u && id -g";
+
+/// A directory that trees are unpacked into by the provider, who heeds no permissions.
+const WRITABLE: &str = r#"
+{ [ -d "$p" ] || mkdir -p "$p"; } && [ -w "$p" ] && [ -x "$p" ] || exit 64
+"#;
+
+const PUT_TREE: &str = r#"
+if [ -e "$p" ] && [ ! -d "$p" ]; then exit 62; fi
+mkdir -p "$p" && cd "$p" && exec tar -xpf -
+"#;
+
+const GET_TREE: &str = r#"
+there "$p"
+d=${p%/*}
+cd "${d:-/}" && exec tar -cf - "./${p##*/}"
+"#;
+
+impl Files {
+    pub(super) async fn command_read(&self, request: &ReadFile) -> Result<Body> {
+        let length = request.length.map_or_else(String::new, |n| n.to_string());
+        let command = script(READ, [request.path.clone(), request.offset.to_string(), length]);
+        let process = self.plain().start(command.timeout(self.longest())).await.map_err(no_shell)?;
+        first_piece(process, request.path.clone()).await
+    }
+
+    pub(super) async fn command_write(&self, request: WriteFile, mut body: Body) -> Result<()> {
+        let temporary = format!(".sb-{:016x}", RandomState::new().hash_one(SystemTime::UNIX_EPOCH.elapsed().ok()));
+        let mode = request.mode.map_or_else(String::new, |mode| format!("{mode:o}"));
+        // With its length, a body that is cut short cannot pass for a whole one.
+        let mut body = match body.len {
+            Some(_) => body,
+            None => self.spooled(&mut body).await?,
+        };
+        let len = body.len.unwrap_or_default().to_string();
+        let dir = request.path.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let mut cleanup = Cleanup { sandbox: Some(self.plain()), path: format!("{dir}/{temporary}") };
+        let command = script(WRITE, [request.path.clone(), temporary, mode, len]).pipe().output_limit(4096);
+        let mut process = self.plain().start(command.timeout(self.longest())).await.map_err(no_shell)?;
+        let input = process.take_input();
+        let fed = async {
+            if let Some(input) = input {
+                while let Some(piece) = body.next().await? {
+                    if input.write(piece).await.is_err() {
+                        break; // It takes no more: how it ended says why.
+                    }
+                }
+            }
+            Ok(())
+        };
+        let (fed, output): (Result<()>, _) = tokio::join!(fed, process.output());
+        fed?;
+        explained(output?, &request.path).map(drop)?;
+        cleanup.sandbox = None;
+        Ok(())
+    }
+
+    pub(super) async fn command_stat(&self, path: &str) -> Result<FileInfo> {
+        let output = self.run(script(STAT, [path.to_string()]), path).await?;
+        let text = output.stdout.bytes();
+        let line = text.split(|b| *b == b'\n').next().unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let name = if name.is_empty() { "/" } else { name };
+        let info = parse_info(&String::from_utf8_lossy(line), name.into())?;
+        if info.kind != FileKind::Symlink {
+            return Ok(info);
+        }
+        let target = text.get(line.len() + 1..).unwrap_or_default();
+        let target = target.strip_suffix(b"\n").unwrap_or(target);
+        Ok(info.target(String::from_utf8_lossy(target)))
+    }
+
+    pub(super) async fn command_list(&self, path: &str) -> Result<Vec<FileInfo>> {
+        // No name can hold it, so a newline in a name cannot pass for an entry.
+        let mark = format!("{:016x}", RandomState::new().hash_one(path));
+        let output = self.run(script(LIST, [path.to_string(), mark.clone()]), path).await?;
+        if output.stdout.dropped > 0 {
+            return Err(Error::new(ErrorKind::ResourceExhausted, "the listing is larger than what is held in memory"));
+        }
+        let text = String::from_utf8_lossy(&output.stdout.head).into_owned();
+        let between = format!("{mark} ");
+        let entries = text.split(&between).skip(1);
+        entries
+            .map(|entry| {
+                let entry = entry.strip_suffix('\n').unwrap_or(entry);
+                let mut parts = entry.splitn(6, ' ');
+                let numbers = parts.by_ref().take(5).collect::<Vec<_>>().join(" ");
+                let name = parts.next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+                parse_info(&numbers, name.into())
+            })
+            .collect()
+    }
+
+    pub(super) async fn command_make_dir(&self, path: &str) -> Result<()> {
+        self.run(script(MAKE_DIR, [path.to_string()]), path).await.map(drop)
+    }
+
+    pub(super) async fn command_remove(&self, request: &Remove) -> Result<()> {
+        let text = if request.recursive { REMOVE_ALL } else { REMOVE };
+        self.run(script(text, [request.path.clone()]), &request.path).await.map(drop)
+    }
+
+    pub(super) async fn command_rename(&self, from: &str, to: &str) -> Result<()> {
+        self.run(script(RENAME, [from.to_string(), to.to_string()]), from).await.map(drop)
+    }
+
+    pub(super) async fn command_set_meta(&self, request: &SetMeta) -> Result<()> {
+        let mode = request.mode.map_or_else(String::new, |mode| format!("{mode:o}"));
+        let owner = request.owner.map_or_else(String::new, |(uid, gid)| format!("{uid}:{gid}"));
+        let seconds = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+        let mtime = request.mtime.map_or_else(String::new, |at| seconds(at).to_string());
+        self.run(script(SET_META, [request.path.clone(), mode, owner, mtime]), &request.path).await.map(drop)
+    }
+
+    pub(super) async fn command_ids(&self) -> Result<(u32, u32)> {
+        let output = self.run(Command::shell(IDS), "/").await?;
+        let text = output.stdout.text();
+        let mut ids = text.split_whitespace().map(str::parse);
+        match (ids.next(), ids.next()) {
+            (Some(Ok(uid)), Some(Ok(gid))) => Ok((uid, gid)),
+            _ => Err(Error::new(ErrorKind::Protocol, format!("`id` answered {text:?}"))),
+        }
+    }
+
+    /// Makes sure that the sandbox's user could write below a directory.
+    pub(super) async fn command_writable(&self, path: &str) -> Result<()> {
+        self.run(script(WRITABLE, [path.to_string()]), path).await.map(drop)
+    }
+
+    pub(super) async fn command_put_tree(&self, path: &str, mut tar: Body) -> Result<()> {
+        let command = script(PUT_TREE, [path.to_string()]).pipe().output_limit(4096).timeout(self.longest());
+        let mut process = self.plain().start(command).await.map_err(no_shell)?;
+        let input = process.take_input();
+        let fed = async {
+            if let Some(input) = input {
+                while let Some(piece) = tar.next().await? {
+                    if input.write(piece).await.is_err() {
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        };
+        let (fed, output): (Result<()>, _) = tokio::join!(fed, process.output());
+        fed?;
+        explained(output?, path).map(drop)
+    }
+
+    pub(super) async fn command_get_tree(&self, path: &str) -> Result<Body> {
+        let command = script(GET_TREE, [path.to_string()]).timeout(self.longest());
+        let process = self.plain().start(command).await.map_err(no_shell)?;
+        first_piece(process, path.into()).await
+    }
+
+    /// The sandbox without its view: files belong to its own user.
+    fn plain(&self) -> Sandbox {
+        self.sandbox.plain()
+    }
+
+    /// A transfer is bounded by its sandbox's lifetime, and step by step.
+    fn longest(&self) -> Duration {
+        self.sandbox.longest_command().min(LONGEST)
+    }
+
+    async fn run(&self, command: Command, path: &str) -> Result<Output> {
+        let limit = self.lease()?.spawner.limits.operation.min(self.sandbox.longest_command());
+        let output = self.plain().run(command.timeout(limit)).await.map_err(no_shell)?;
+        explained(output, path)
+    }
+}
+
+fn script<const N: usize>(text: &str, args: [String; N]) -> Command {
+    Command::new("/bin/sh").arg("-c").arg([PRELUDE, text].concat()).arg("sh").args(args)
+}
+
+fn no_shell(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::ProgramNotFound => {
+            Error::unsupported("file operations here are made of commands, and the image has no `/bin/sh`")
+                .with_hint("use an image with a shell, or a backend with file operations of its own")
+                .with_source(error)
+        }
+        ErrorKind::ExecutionTimeout => error.with_kind(ErrorKind::OperationTimeout),
+        _ => error,
+    }
+}
+
+/// What the end of a script means.
+fn explained(output: Output, path: &str) -> Result<Output> {
+    let Status::Code(code) = output.status else {
+        return Err(Error::new(ErrorKind::Internal, format!("the command for `{path}` ended with {}", output.status)));
+    };
+    let said = output.stderr.text().trim().to_string();
+    let kind = match code {
+        0 => return Ok(output),
+        60 => ErrorKind::PathNotFound,
+        61 => ErrorKind::IsADirectory,
+        62 => ErrorKind::NotADirectory,
+        63 => ErrorKind::NotAFile,
+        64 => ErrorKind::PermissionDenied,
+        65 => ErrorKind::AlreadyExists,
+        70 => return Err(Error::invalid(format!("the body for `{path}` has another length than it says"))),
+        _ => [
+            ("ermission denied", ErrorKind::PermissionDenied),
+            ("not permitted", ErrorKind::PermissionDenied),
+            ("No space left", ErrorKind::DiskFull),
+            ("ead-only file system", ErrorKind::ReadOnly),
+            ("File name too long", ErrorKind::InvalidArgument),
+            ("s a directory", ErrorKind::IsADirectory),
+            ("ot a directory", ErrorKind::NotADirectory),
+            ("o such file", ErrorKind::PathNotFound),
+            ("not found", ErrorKind::Unsupported),
+        ]
+        .iter()
+        .find_map(|(text, kind)| said.contains(text).then_some(*kind))
+        .unwrap_or(ErrorKind::Internal),
+    };
+    let what = match kind {
+        ErrorKind::PathNotFound => "is not there",
+        ErrorKind::IsADirectory => "is a directory",
+        ErrorKind::NotADirectory => "is not a directory, or is below what is none",
+        ErrorKind::NotAFile => "is not a regular file",
+        ErrorKind::PermissionDenied => "is not permitted to the sandbox's user",
+        ErrorKind::AlreadyExists => "is there and is no directory",
+        _ => "could not be operated on",
+    };
+    let said = if said.is_empty() { said } else { format!(": {said}") };
+    Err(Error::new(kind, format!("`{path}` {what}{said}")))
+}
+
+/// `%f %s %u %g %Y` of `stat`.
+fn parse_info(line: &str, name: String) -> Result<FileInfo> {
+    let wrong = || Error::new(ErrorKind::Protocol, format!("`stat` answered {line:?}"));
+    let parts: Vec<_> = line.split(' ').collect();
+    let [mode, size, uid, gid, mtime] = parts[..] else { return Err(wrong()) };
+    let mode = u32::from_str_radix(mode, 16).map_err(|_| wrong())?;
+    let kind = match mode & 0o170_000 {
+        0o100_000 => FileKind::File,
+        0o040_000 => FileKind::Directory,
+        0o120_000 => FileKind::Symlink,
+        _ => FileKind::Other,
+    };
+    let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
+    let meta = Meta::new(mode & 0o7777, number(uid)?, number(gid)?, mtime.parse().map_err(|_| wrong())?);
+    Ok(FileInfo::new(name, kind, size.parse().map_err(|_| wrong())?).meta(meta))
+}
+
+/// Waits until a script either writes or ends, because only then its end says what is wrong.
+async fn first_piece(mut process: Process, path: String) -> Result<Body> {
+    let mut said = Vec::new();
+    let first = loop {
+        match process.next().await? {
+            Some(ProcessEvent::Stdout(bytes)) => break Some(bytes),
+            Some(ProcessEvent::Stderr(bytes)) => keep(&mut said, &bytes),
+            Some(ProcessEvent::Exited(status)) => {
+                check(status, &said, &path)?;
+                break None;
+            }
+            None => break None,
+        }
+    };
+    Ok(Body::new(None, Written { first, process, said, path }))
+}
+
+/// What a script writes.
+struct Written {
+    first: Option<Bytes>,
+    process: Process,
+    said: Vec<u8>,
+    path: String,
+}
+
+impl Chunks for Written {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        loop {
+            match self.process.next().await? {
+                Some(ProcessEvent::Stdout(bytes)) => return Ok(Some(bytes)),
+                Some(ProcessEvent::Stderr(bytes)) => keep(&mut self.said, &bytes),
+                Some(ProcessEvent::Exited(status)) => check(status, &self.said, &self.path)?,
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+fn keep(said: &mut Vec<u8>, bytes: &[u8]) {
+    let room = 4096usize.saturating_sub(said.len()).min(bytes.len());
+    said.extend_from_slice(&bytes[..room]);
+}
+
+fn check(status: Status, said: &[u8], path: &str) -> Result<()> {
+    let output = Output::new(status, Default::default(), sandbox_core::Captured::whole(said.to_vec()));
+    explained(output, path).map(drop)
+}
+
+/// Removes what a write that was cut short may have left.
+struct Cleanup {
+    sandbox: Option<Sandbox>,
+    path: String,
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let Some(sandbox) = self.sandbox.take() else { return };
+        let Ok(lease) = sandbox.lease() else { return };
+        if lease.life.is_ending() {
+            return;
+        }
+        let (s, path) = (Arc::clone(&lease.spawner), std::mem::take(&mut self.path));
+        s.watch("removing a temporary file", async move {
+            let rm = Command::new("rm").arg("-f").arg(path).timeout(CLEANUP.min(sandbox.longest_command()));
+            let _ = sandbox.run(rm).await;
+        });
+    }
+}
+
+/// For a transfer through a command.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const CLEANUP: Duration = Duration::from_secs(10);

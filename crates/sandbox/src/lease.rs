@@ -1,0 +1,232 @@
+//! The duty to end one sandbox, from the try to create it to its one end.
+
+use crate::{
+    engine::{Held, Orphan, Spawner, done},
+    erase::{DynInstance, DynMade},
+    life::Life,
+};
+use sandbox_core::{Attempt, Caller, Error, ErrorKind, Facts, Result, SandboxId, Spec, labels};
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep_until, timeout},
+};
+
+/// One try, watched from beside. The create timeout and a caller who leaves are the same event: an answer that comes late is
+/// still caught, and ended.
+pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> oneshot::Receiver<Result<Box<Lease>>> {
+    let (mut answer, made) = oneshot::channel();
+    let (s, life, caller) = (Arc::clone(s), Life::new(), Arc::new(Caller::default()));
+    let attempt = Attempt::new(marker(), Arc::clone(&caller), life.tasks(&s.workers));
+    if facts.has(sandbox_core::Capability::Labels) {
+        stamp(&mut spec, attempt.marker());
+    }
+    let s2 = Arc::clone(&s);
+    s2.watch(format!("a create, {}", attempt.marker()), async move {
+        let limits = (spec.effective_create_timeout(), spec.effective_prepare_timeout());
+        let labels = Arc::new(spec.labels.clone());
+        let mut work = s.workers.run({
+            let (s, attempt, life, labels) = (Arc::clone(&s), attempt.clone(), Arc::clone(&life), Arc::clone(&labels));
+            async move {
+                let made = s.backend.get().create(&spec, &attempt).await?;
+                let terms = Terms { facts, labels, owned: true, command_timeout: within(&spec), cwd: spec.cwd };
+                Ok(Box::new(Lease::new(&s, made, life, terms)?))
+            }
+        });
+        let in_time = tokio::select! {
+            told = &mut work => Some(told),
+            () = answer.closed() => None,
+            late = too_late(&attempt, limits) => {
+                let _ = std::mem::replace(&mut answer, oneshot::channel().0).send(Err(late));
+                None
+            }
+        };
+        let told = match in_time {
+            Some(told) => told,
+            None => {
+                caller.leave();
+                timeout(s.limits.late, work).await.unwrap_or_else(|_| {
+                    let mut orphan = Orphan::new("a create that was given up had no answer".into(), Some(&s));
+                    (orphan.marker, orphan.labels) = (Some(attempt.marker().to_string()), (*labels).clone());
+                    s.workers.open.report(orphan);
+                    Ok(Err(Error::new(ErrorKind::CreateTimeout, "no answer")))
+                })
+            }
+        };
+        let made = done(told);
+        let kept = made.as_ref().ok().map(|lease| lease.id.clone());
+        let doubt = made.as_ref().err().is_none_or(Error::may_have_applied);
+        if made.is_err() {
+            life.dismiss();
+        }
+        let (weak, marker) = (Arc::downgrade(&s), attempt.marker().to_string()); // Adapters may keep an attempt.
+        attempt.settle(kept.as_ref(), move |claim| {
+            let Some(s) = weak.upgrade() else { return };
+            let (marker, labels) = (marker.clone(), Arc::clone(&labels));
+            let s2 = Arc::clone(&s);
+            s2.watch(format!("sandbox {}", claim.id), async move {
+                if claim.expected && doubt {
+                    s.end_in_doubt(&claim.id, &marker, &labels).await;
+                } else {
+                    drop(s.end(&claim.id, &labels).await);
+                }
+            });
+        });
+        let _ = answer.send(made); // If nobody takes it, the lease inside is dropped, and that ends it.
+    });
+    made
+}
+
+/// Reaches a sandbox that is there already.
+pub(crate) async fn attach(s: &Arc<Spawner>, id: SandboxId) -> Result<Box<Lease>> {
+    let (s2, life) = (Arc::clone(s), Life::new());
+    s.operate("an attach", None, async move {
+        let made = s2.backend.get().attach(&id, &life.tasks(&s2.workers)).await?;
+        let facts = Arc::clone(&s2.facts);
+        let terms =
+            Terms { facts, labels: Arc::default(), owned: false, command_timeout: Spec::COMMAND_TIMEOUT, cwd: None };
+        Ok(Box::new(Lease::new(&s2, made, life, terms)?))
+    })
+    .await
+}
+
+/// Resolves with the error of a create that takes too long. Time spent preparing counts against its own limit.
+async fn too_late(attempt: &Attempt, (create, prepare): (Duration, Duration)) -> Error {
+    let begun = Instant::now();
+    loop {
+        let prepared = attempt.prepared();
+        if prepared >= prepare {
+            let message = format!("preparing the image or template was not over within {prepare:?}");
+            return Error::new(ErrorKind::CreateTimeout, message)
+                .with_hint("raise the spec's `prepare_timeout`, or prepare it before")
+                .applied(false);
+        }
+        if begun.elapsed() >= create.saturating_add(prepared) {
+            return Error::new(ErrorKind::CreateTimeout, format!("no sandbox within {create:?}"))
+                .with_hint("raise the spec's `create_timeout`");
+        }
+        let next = create.saturating_add(prepared).min(begun.elapsed().saturating_add(prepare - prepared));
+        match begun.checked_add(next.max(begun.elapsed() + Duration::from_millis(1))) {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn within(spec: &Spec) -> Duration {
+    spec.effective_command_timeout().min(spec.effective_lifetime())
+}
+
+fn stamp(spec: &mut Spec, marker: &str) {
+    let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
+    let expires = now.saturating_add(spec.effective_lifetime().as_secs());
+    for (name, value) in [
+        (labels::MARKER, marker.to_string()),
+        (labels::CREATED, now.to_string()),
+        (labels::EXPIRES, expires.to_string()),
+    ] {
+        spec.labels.insert(name.into(), value);
+    }
+}
+
+/// 128 random bits, from the keys that the system gave this thread; the time stands against a machine that was copied.
+fn marker() -> String {
+    let half = || {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u128(SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos()));
+        hasher.write_u32(std::process::id());
+        hasher.finish()
+    };
+    format!("sb-{:016x}{:016x}", half(), half())
+}
+
+/// What a lease is made on.
+struct Terms {
+    facts: Arc<Facts>,
+    labels: Arc<BTreeMap<String, String>>,
+    owned: bool,
+    command_timeout: Duration,
+    cwd: Option<String>,
+}
+
+/// The duty to end one sandbox, made in the expression that receives it.
+pub(crate) struct Lease {
+    pub(crate) id: SandboxId,
+    pub(crate) facts: Arc<Facts>,
+    /// Absolute.
+    pub(crate) cwd: String,
+    /// uid and gid of the sandbox's own user, once they are known.
+    pub(crate) ids: Mutex<Option<(u32, u32)>>,
+    pub(crate) command_timeout: Duration,
+    pub(crate) instance: Arc<Held<Box<dyn DynInstance>>>,
+    pub(crate) life: Arc<Life>,
+    pub(crate) spawner: Arc<Spawner>,
+    /// Whether the last handle ends the sandbox.
+    pub(crate) owned: AtomicBool,
+}
+
+impl Lease {
+    fn new(s: &Arc<Spawner>, made: DynMade, life: Arc<Life>, terms: Terms) -> Result<Self> {
+        let instance = Arc::new(s.workers.hold(made.instance));
+        let beyond = made.facts.as_ref().map_or_else(Vec::new, |own| own.beyond(&terms.facts));
+        let facts = made.facts.map_or_else(|| Arc::clone(&terms.facts), |own| Arc::new(terms.facts.narrowed(&own)));
+        s.watch(format!("sandbox {}", made.id), live(Arc::clone(s), made.id.clone(), Arc::clone(&life), terms.labels));
+        life.tasks(&s.workers).spawn({
+            let (instance, life) = (Arc::clone(&instance), Arc::downgrade(&life));
+            async move {
+                let error = instance.get().gone().await;
+                let _ = life.upgrade().map(|life| life.end(error));
+            }
+        });
+        let lease = Self {
+            id: made.id,
+            facts,
+            cwd: made.cwd.or(terms.cwd).unwrap_or_else(|| "/".into()),
+            ids: Mutex::new(made.ids),
+            command_timeout: terms.command_timeout,
+            instance,
+            life,
+            spawner: Arc::clone(s),
+            owned: AtomicBool::new(terms.owned),
+        };
+        if beyond.is_empty() {
+            return Ok(lease);
+        }
+        let message = format!("the sandbox claims more than its backend has: {}", beyond.join(", "));
+        Err(Error::new(ErrorKind::Internal, message).with_hint("the adapter's facts may only narrow"))
+    }
+
+    /// The same error, with what is known here.
+    pub(crate) fn stamp(&self, operation: &'static str) -> impl Fn(Error) -> Error + use<'_> {
+        let name = self.facts.name().to_string();
+        move |error| error.with_operation(operation).with_backend(name.clone()).with_sandbox(&self.id)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let reason = Error::new(ErrorKind::Gone, "nobody holds this sandbox any more");
+        if self.owned.load(Ordering::SeqCst) {
+            self.life.end(reason);
+        } else {
+            self.life.leave(reason);
+        }
+    }
+}
+
+/// The one closer: waits for a reason, then ends the commands, the sandbox and its tasks, in this order.
+async fn live(s: Arc<Spawner>, id: SandboxId, life: Arc<Life>, labels: Arc<BTreeMap<String, String>>) {
+    life.ending().await;
+    let _ = timeout(s.limits.tell, life.deserted()).await;
+    let result = if life.is_to_be_destroyed() { s.end(&id, &labels).await } else { Ok(()) };
+    life.dismiss();
+    life.finish(result);
+}

@@ -1,0 +1,285 @@
+//! One running command: a task on the workers pumps its output, a watch on the time thread ends it.
+
+mod pump;
+mod state;
+mod watch;
+
+use crate::{
+    Command, Sandbox,
+    capture::Capture,
+    engine::Here,
+    validate::{self, Place},
+};
+use bytes::Bytes;
+use pump::Pump;
+use sandbox_core::{
+    Capability, Error, ErrorKind, Event, Fate, OUTSIDE_TRAILS, Output, PartialOutput, Result, Signal, Status, Stdin,
+};
+use state::{End, State};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::{mpsc, oneshot, watch as channel};
+use watch::{Plan, Watch};
+
+/// A running command. Dropping it kills the command.
+///
+/// The kill reaches the whole tree where `KILL_ONE` and `PROCESS_TREE` are declared; elsewhere the sandbox ends.
+#[must_use = "dropping it kills the command"]
+pub struct Process(Here<Inner>);
+
+struct Inner {
+    output: mpsc::Receiver<Event>,
+    end: channel::Receiver<End>,
+    over: bool,
+    input: Option<Input>,
+    limit: u64,
+    state: Arc<State>,
+    /// Last: that nobody reads is seen before the sandbox ends.
+    sandbox: Sandbox,
+}
+
+/// What comes out of a [`Process`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProcessEvent {
+    /// Bytes of its stdout.
+    Stdout(Bytes),
+    /// Bytes of its stderr.
+    Stderr(Bytes),
+    /// Its end: exactly one, and the last.
+    Exited(Status),
+}
+
+impl Process {
+    pub(crate) async fn start(sandbox: Sandbox, command: Command) -> Result<Self> {
+        let lease = sandbox.lease()?;
+        let stamp = lease.stamp("start");
+        let (s, facts) = (Arc::clone(&lease.spawner), &lease.facts);
+        let place =
+            Place { facts, cwd: &lease.cwd, timeout: lease.command_timeout, longest: sandbox.longest_command() };
+        let exec = validate::resolve(command, sandbox.overrides(), &place).map_err(&stamp)?;
+        let ticket = lease.life.enter().map_err(&stamp)?;
+        let inside = facts.has(Capability::Deadline);
+        let plan = Plan {
+            limit: exec.timeout.saturating_add(if inside { OUTSIDE_TRAILS } else { Duration::ZERO }),
+            term: exec.grace.filter(|_| !inside).map(|grace| exec.timeout - grace),
+            kill_one: facts.has(Capability::KillOne),
+        };
+        let limit = exec.output_limit;
+        let (out, output) = mpsc::channel(QUEUE);
+        let (begun, spawned) = oneshot::channel();
+        let (exited, lingers) = oneshot::channel();
+        let (pieces, fed) = matches!(exec.stdin, Stdin::Pipe).then(|| mpsc::channel(1)).unzip();
+        let state = Arc::new(State::default());
+        let mut end = state.end.subscribe();
+        let input = pieces.map(|p| Input(Here::new((p, Arc::clone(&state)))));
+        // From here on, to leave is to kill.
+        let inner = Inner {
+            output,
+            end: end.clone(),
+            over: false,
+            input,
+            limit,
+            state: Arc::clone(&state),
+            sandbox: sandbox.clone(),
+        };
+        let process = Self(Here::new(inner));
+        let pump = Pump { state: Arc::clone(&state), out: out.clone(), begun, exited };
+        let work = s.workers.run(pump.run(s.workers.clone(), Arc::clone(&lease.instance), exec, fed));
+        let watch = Watch {
+            state: Arc::clone(&state),
+            out,
+            spawned,
+            lingers,
+            life: Arc::clone(&lease.life),
+            ticket,
+            s: Arc::clone(&s),
+        };
+        s.watch("a command", watch.until_the_end(plan, work));
+        match end.wait_for(|end| !matches!(end, End::Starting | End::Ending)).await.as_deref() {
+            Ok(End::Over(Err(error))) if state.begun.get().is_none() => Err(stamp(error.clone())),
+            _ => Ok(process),
+        }
+    }
+
+    /// The next piece of output, then its end, then `None`.
+    ///
+    /// # Errors
+    ///
+    /// `execution-timeout`, `gone`, `resource-exhausted`, and the transport kinds: it did not end by itself. The error tells
+    /// its fate; output that came before is handed out first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn next(&mut self) -> Result<Option<ProcessEvent>> {
+        let this = self.0.get_mut()?;
+        if this.over {
+            return Ok(None);
+        }
+        let event = tokio::select! {
+            biased;
+            Some(event) = this.output.recv() => Some(event),
+            _ = this.end.wait_for(|end| matches!(end, End::Over(_))) => {
+                this.output.close();
+                // What was sent before the end is still there, whatever `recv` has just said.
+                this.output.try_recv().ok()
+            }
+        };
+        match event {
+            Some(Event::Stdout(bytes)) => return Ok(Some(ProcessEvent::Stdout(bytes))),
+            Some(Event::Stderr(bytes)) => return Ok(Some(ProcessEvent::Stderr(bytes))),
+            _ => {}
+        }
+        this.over = true;
+        this.ended().map(|status| Some(ProcessEvent::Exited(status)))
+    }
+
+    /// Waits for its end; output that nobody has read is dropped. May be called again, and answers the same.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next`](Self::next).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, but output that was passed over is gone.
+    pub async fn wait(&mut self) -> Result<Status> {
+        while self.next().await?.is_some() {}
+        self.0.get()?.ended()
+    }
+
+    /// Collects the rest of its output, within the command's output limit, and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next`](Self::next); the error holds the output so far.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: what was collected is lost. The process goes on as long as it is held.
+    pub async fn output(&mut self) -> Result<Output> {
+        let limit = self.0.get()?.limit;
+        let (mut stdout, mut stderr) = (Capture::new(limit), Capture::new(limit));
+        let status = loop {
+            match self.next().await {
+                Ok(Some(ProcessEvent::Stdout(bytes))) => stdout.add(bytes),
+                Ok(Some(ProcessEvent::Stderr(bytes))) => stderr.add(bytes),
+                Ok(Some(ProcessEvent::Exited(status))) => break Ok(status),
+                Ok(None) => break self.0.get()?.ended(),
+                Err(error) => break Err(error),
+            }
+        };
+        match status {
+            Ok(status) => Ok(Output::new(status, stdout.finish(), stderr.finish())),
+            Err(error) => Err(error.with_output(PartialOutput::new(stdout.finish(), stderr.finish()))),
+        }
+    }
+
+    /// Writes to its stdin, for a command with [`Command::pipe`]; see [`Input::write`].
+    ///
+    /// # Errors
+    ///
+    /// `wrong-state` without an open stdin; `connection-lost` where the program takes no more.
+    pub async fn write(&self, data: impl Into<Bytes>) -> Result<()> {
+        match &self.0.get()?.input {
+            Some(input) => input.write(data).await,
+            None => Err(Error::new(ErrorKind::WrongState, "this command has no open stdin")
+                .with_hint("start it with `Command::pipe`, and write before `close_stdin`")),
+        }
+    }
+
+    /// Closes its stdin, after what was written.
+    pub fn close_stdin(&mut self) {
+        drop(self.take_input());
+    }
+
+    /// Its stdin, for writing while somebody else reads. Dropping it closes stdin.
+    pub fn take_input(&mut self) -> Option<Input> {
+        self.0.get_mut().ok()?.input.take()
+    }
+
+    /// Sends a signal to the program alone. `SIGNALS`, or `TERM` for [`Signal::Terminate`].
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `wrong-state` when it has ended; `gone`; the transport kinds.
+    pub async fn signal(&self, signal: Signal) -> Result<()> {
+        let lease = self.0.get()?.sandbox.lease()?;
+        let stamp = lease.stamp("signal");
+        let needed = if signal == Signal::Terminate { Capability::Term } else { Capability::Signals };
+        validate::need(&lease.facts, needed).map_err(&stamp)?;
+        let control = self.control().map_err(&stamp)?;
+        let work = async move { control.get().signal(signal).await };
+        lease.spawner.operate("a signal", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)
+    }
+
+    /// Kills it and all its descendants; says whether their death was seen. `KILL_ONE`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` (dropping the process ends it with its sandbox); `gone`; the transport kinds.
+    pub async fn kill(&mut self) -> Result<Fate> {
+        let lease = self.0.get()?.sandbox.lease()?;
+        let stamp = lease.stamp("kill");
+        validate::need(&lease.facts, Capability::KillOne).map_err(&stamp)?;
+        let Ok(control) = self.control() else { return Ok(Fate::Dead) };
+        let work = async move { control.get().kill().await };
+        lease.spawner.operate("a kill", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)
+    }
+
+    fn control(&self) -> Result<state::Handle> {
+        let control = self.0.get()?.state.control();
+        control.ok_or_else(|| Error::new(ErrorKind::WrongState, "the command has ended"))
+    }
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process").field("sandbox", self.0.peek().sandbox.id()).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn ended(&self) -> Result<Status> {
+        let Ok(lease) = self.sandbox.lease() else { return Err(Error::new(ErrorKind::Forked, "forked")) };
+        match &*self.end.borrow() {
+            End::Over(result) => result.clone().map(|ended| ended.status).map_err(lease.stamp("run")),
+            _ => Err(Error::new(ErrorKind::Internal, "the engine ended first")),
+        }
+    }
+}
+
+/// The open stdin of a command; dropping it closes it, after what was written.
+pub struct Input(Here<(mpsc::Sender<Bytes>, Arc<State>)>);
+
+impl Input {
+    /// Writes at the program's pace: waits until what came before is on its way.
+    ///
+    /// # Errors
+    ///
+    /// `connection-lost` where the program takes no more; its source says why.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, none of `data` is sent.
+    pub async fn write(&self, data: impl Into<Bytes>) -> Result<()> {
+        let (pieces, state) = self.0.get()?;
+        pieces.send(data.into()).await.map_err(|_| {
+            let error =
+                Error::new(ErrorKind::ConnectionLost, "the command takes no more input").with_operation("write");
+            match state.input.get() {
+                Some(fault) => error.with_source(fault.clone()),
+                None => error,
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Input(…)")
+    }
+}
+
+/// Pieces of output on their way to the reader; each is a mebibyte at most.
+const QUEUE: usize = 64;

@@ -1,0 +1,119 @@
+//! On the time thread: beside the work, so that no adapter can hold up a deadline.
+
+use super::{
+    pump::{LINGER, QUIET},
+    state::{End, State, by_kill},
+};
+use crate::{
+    engine::{Spawner, Task, done},
+    life::{Life, Ticket},
+};
+use sandbox_core::{Error, ErrorKind, Event, Fate, Signal};
+use std::{future::pending, pin::pin, sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{sleep, timeout},
+};
+
+/// When a command is to end, and how.
+pub(super) struct Plan {
+    pub(super) limit: Duration,
+    /// When TERM is sent from outside.
+    pub(super) term: Option<Duration>,
+    pub(super) kill_one: bool,
+}
+
+pub(super) struct Watch {
+    pub(super) s: Arc<Spawner>,
+    pub(super) life: Arc<Life>,
+    pub(super) ticket: Ticket,
+    pub(super) state: Arc<State>,
+    pub(super) out: mpsc::Sender<Event>,
+    pub(super) spawned: oneshot::Receiver<bool>,
+    pub(super) lingers: oneshot::Receiver<()>,
+}
+
+impl Watch {
+    pub(super) async fn until_the_end(mut self, plan: Plan, mut work: Task<()>) {
+        // Whether it may run is what its error says.
+        let must_end = |error: Error| Some(error.applied(true));
+        let lingered = async {
+            match (&mut self.lingers).await {
+                Ok(()) => sleep(LINGER + QUIET).await, // The pump is done by then, unless it computes.
+                Err(_) => pending().await,
+            }
+        };
+        let mut stop = tokio::select! {
+            biased;
+            told = &mut work => done(told).err(),
+            reason = self.life.ending() => must_end(reason),
+            error = self.s.deadline(plan.limit) => must_end(error),
+            () = ask_to_end(&self.s, &self.state, plan.term) => None,
+            () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "nobody reads it any more")),
+            () = lingered => None,
+        };
+        let before = self.state.advance(|end| matches!(end, End::Starting | End::Running).then_some(End::Ending));
+        if let End::Exited(ended) = before {
+            let dead = if by_kill(&ended) { timeout(AFTER_KILL, self.life.ending()).await.ok() } else { None };
+            match dead {
+                Some(reason) => stop = must_end(reason),
+                None => return self.state.over_by_itself(ended),
+            }
+        }
+        let (Some(error), false) = (stop, matches!(before, End::Over(_))) else { return };
+        let (state, tell) = (Arc::clone(&self.state), self.s.limits.tell);
+        let mut ending = pin!(self.end(plan.kill_one, matches!(before, End::Starting), error.clone()));
+        let fate = match timeout(tell, &mut ending).await {
+            Ok(fate) => fate,
+            Err(_) => {
+                state.over(Err(error.clone().with_fate(Fate::Unknown)));
+                ending.await
+            }
+        };
+        drop(work);
+        state.over(Err(error.with_fate(fate)));
+    }
+
+    /// Bounded; what cannot be killed by itself goes down with its sandbox.
+    async fn end(self, kill_one: bool, starting: bool, error: Error) -> Fate {
+        let may_run = match starting {
+            // The adapter has time to say whether it runs, as long as there is a sandbox.
+            true => tokio::select! {
+                said = self.spawned => said.unwrap_or(true),
+                _ = self.life.ended() => true,
+                () = sleep(self.s.limits.late) => true,
+            },
+            false => error.may_have_applied(),
+        };
+        if !may_run {
+            return Fate::Dead;
+        }
+        let alone = kill_one && (self.out.is_closed() || !self.life.is_ending());
+        if let Some(control) = self.state.control().filter(|_| alone) {
+            let kill = Box::pin(async move { control.get().kill().await });
+            if let Ok(Fate::Dead) = self.s.workers.bounded(self.s.limits.kill, kill).await {
+                return Fate::Dead;
+            }
+        }
+        let message = format!("a command could only be ended with its sandbox: {}", error.message());
+        self.life.end(Error::new(ErrorKind::Gone, message).with_source(error));
+        drop(self.ticket);
+        self.life.ended().await.map_or(Fate::Unknown, |()| Fate::Dead)
+    }
+}
+
+/// Never resolves: the program's own end is what is hoped for.
+async fn ask_to_end(s: &Arc<Spawner>, state: &State, after: Option<Duration>) {
+    if let Some(after) = after {
+        if s.pass(after).await.is_ok() {
+            if let Some(control) = state.control() {
+                let term = Box::pin(async move { control.get().signal(Signal::Terminate).await });
+                let _ = s.workers.bounded(s.limits.kill, term).await;
+            }
+        }
+    }
+    pending().await
+}
+
+/// A death by KILL is often the first sign of the sandbox's own.
+const AFTER_KILL: Duration = Duration::from_millis(250);

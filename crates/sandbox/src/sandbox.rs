@@ -1,0 +1,178 @@
+//! A handle on one sandbox.
+
+use crate::{
+    Command, Files, Overrides, Process,
+    engine::{Engine, Here},
+    lease::Lease,
+};
+use sandbox_core::{Capability, Error, ErrorKind, Facts, Output, Result, SandboxId, Spec};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+/// A sandbox. Clones share it; it ends with the last of them (a [`Process`] counts) or with [`close`](Self::close). One that
+/// was [attached](crate::Client::attach) ends with `close` alone.
+#[derive(Clone)]
+#[must_use = "the sandbox ends with its last handle"]
+pub struct Sandbox {
+    shared: Here<Arc<Shared>>,
+    overrides: Arc<Overrides>,
+}
+
+struct Shared {
+    lease: Box<Lease>,
+    lifetime: Duration,
+    /// Dropped after the lease: the last holder waits.
+    _engine: Arc<Engine>,
+}
+
+impl Sandbox {
+    pub(crate) fn new(lease: Box<Lease>, lifetime: Option<Duration>, engine: &Arc<Engine>) -> Self {
+        let lifetime = lifetime.unwrap_or(Duration::MAX);
+        let shared = Shared { lease, lifetime, _engine: Arc::clone(engine) };
+        Self { shared: Here::new(Arc::new(shared)), overrides: Arc::default() }
+    }
+
+    /// Its id, as its provider knows it.
+    pub fn id(&self) -> &SandboxId {
+        &self.shared.peek().lease.id
+    }
+
+    /// What it can do. These never change.
+    pub fn facts(&self) -> &Facts {
+        &self.shared.peek().lease.facts
+    }
+
+    /// Where relative paths start and commands run, absolute.
+    pub fn cwd(&self) -> &str {
+        &self.shared.peek().lease.cwd
+    }
+
+    /// A view of the same sandbox, whose commands and paths go by these overrides. What an inner view sets wins.
+    pub fn with(&self, overrides: Overrides) -> Self {
+        Self { shared: self.shared.clone(), overrides: Arc::new(self.overrides.then(overrides)) }
+    }
+
+    /// Runs a command to its end. An exit code other than zero is data; see [`Output::check`].
+    ///
+    /// # Errors
+    ///
+    /// `invalid-argument`, `unsupported`; `program-not-found`, `start-failed`, `path-not-found` and `not-a-directory` for its
+    /// working directory; `execution-timeout` and `resource-exhausted`, which hold the output so far and the fate; `gone`;
+    /// the transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the command, as dropping a [`Process`] does.
+    pub async fn run(&self, command: Command) -> Result<Output> {
+        let mut process = self.start(command).await?;
+        process.output().await
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run) that come before it runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills what may have been started.
+    pub async fn start(&self, command: Command) -> Result<Process> {
+        Process::start(self.clone(), command).await
+    }
+
+    /// Its files.
+    pub fn files(&self) -> Files {
+        Files::new(self.clone())
+    }
+
+    /// Ends the sandbox and all its commands. Idempotent; every caller can wait for it.
+    ///
+    /// # Errors
+    ///
+    /// `teardown-failed`, `teardown-timeout`: it may still be there, and is reported by
+    /// [`Client::orphans`](crate::Client::orphans).
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the end goes on whoever waits.
+    pub async fn close(&self) -> Result<()> {
+        let lease = self.lease()?;
+        lease.life.end(Error::new(ErrorKind::Gone, "the sandbox was closed"));
+        lease.life.ended().await.map_err(lease.stamp("close"))
+    }
+
+    /// Lets the sandbox outlive its handles and its client; it ends at its lifetime, or by
+    /// [`Client::destroy`](crate::Client::destroy). Its commands still end with their handles.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` where it could not be reached again (`ATTACH`); `gone`; the transport kinds.
+    pub async fn detach(&self) -> Result<SandboxId> {
+        let lease = self.lease()?;
+        let stamp = lease.stamp("detach");
+        crate::validate::need(&lease.facts, Capability::Attach).map_err(&stamp)?;
+        lease.life.check().map_err(&stamp)?;
+        if lease.facts.has(Capability::OwnerLease) {
+            let instance = Arc::clone(&lease.instance);
+            let work = async move { instance.get().detach().await };
+            lease.spawner.operate("a detach", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)?;
+        }
+        lease.owned.store(false, Ordering::SeqCst);
+        Ok(lease.id.clone())
+    }
+
+    pub(crate) fn lease(&self) -> Result<&Lease> {
+        Ok(&self.shared.get()?.lease)
+    }
+
+    /// The same sandbox without overrides.
+    pub(crate) fn plain(&self) -> Self {
+        Self { shared: self.shared.clone(), overrides: Arc::default() }
+    }
+
+    pub(crate) fn overrides(&self) -> &Overrides {
+        &self.overrides
+    }
+
+    /// No command outlives its sandbox.
+    pub(crate) fn longest_command(&self) -> Duration {
+        self.shared.peek().lifetime
+    }
+}
+
+impl std::fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sandbox").field("id", self.id()).field("backend", &self.facts().name()).finish_non_exhaustive()
+    }
+}
+
+/// A sandbox is ready once its command succeeds.
+pub(crate) async fn ready(sandbox: &Sandbox, spec: &Spec) -> Result<()> {
+    let Some(argv) = &spec.ready else { return Ok(()) };
+    let begun = std::time::Instant::now();
+    let limit = spec.effective_create_timeout();
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_millis(1)).min(sandbox.longest_command());
+        let mut command = Command::new(argv[0].clone()).args(argv[1..].iter().cloned()).output_limit(4096);
+        command = command.timeout(left);
+        let last = match sandbox.run(command).await {
+            Ok(output) if output.success() => return Ok(()),
+            Ok(output) => {
+                format!("{}; it wrote {:?}", output.status, [output.stdout.text(), output.stderr.text()].concat())
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::ExecutionTimeout) => error.to_string(),
+            Err(error) => return Err(error),
+        };
+        if begun.elapsed() + pause >= limit {
+            let message = format!("the ready command did not succeed within {limit:?}: {last}");
+            return Err(Error::new(ErrorKind::CreateTimeout, message)
+                .with_hint("raise the spec's `create_timeout`, or look at what the command wrote"));
+        }
+        sandbox.lease()?.spawner.pause(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,142 @@
+//! A spec against the facts of its backend.
+
+use super::{absolute, name, need};
+use sandbox_core::{Capability, Error, ErrorKind, Facts, Isolation, NetworkPolicy, Resource, Resources, Result, Spec};
+use std::time::Duration;
+
+/// Refuses what the backend cannot keep, and fills in what the spec leaves open.
+pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
+    for (name, value) in &spec.env {
+        name::variable(name, value)?;
+    }
+    if let Some(image) = &spec.image {
+        if image.is_empty() || image.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(Error::invalid(format!("`{}` is not an image", image.escape_debug()))
+                .with_hint("name an image or template of the provider, or none for its default"));
+        }
+    }
+    if let Some(cwd) = &spec.cwd {
+        absolute(cwd, "the working directory")?;
+    }
+    if let Some(user) = &spec.user {
+        name::user(user)?;
+        need(facts, Capability::User)?;
+    }
+    if !spec.labels.is_empty() {
+        need(facts, Capability::Labels)?;
+        spec.labels.iter().try_for_each(|(name, value)| name::label(name, value))?;
+    }
+    if let Some(ready) = &spec.ready {
+        if ready.first().is_none_or(String::is_empty) {
+            return Err(Error::invalid("the ready command is empty").with_hint("name a program, or leave it out"));
+        }
+        ready.iter().try_for_each(|arg| name::no_nul(arg, "an argument of the ready command"))?;
+        need(facts, Capability::Run)?;
+    }
+    isolation(spec.isolation, facts)?;
+    network(spec.effective_network(), facts)?;
+    resources(&spec.resources, facts)?;
+    times(&mut spec, facts)?;
+    Ok(spec)
+}
+
+fn isolation(required: Option<Isolation>, facts: &Facts) -> Result<()> {
+    let Some(required) = required else { return Ok(()) };
+    if required == Isolation::Unknown {
+        return Err(
+            Error::invalid("isolation `unknown` cannot be required").with_hint("require a tier, or leave it out")
+        );
+    }
+    if !facts.tier().satisfies(required) {
+        let message = format!("backend `{}` isolates by `{}`, `{required}` is required", facts.name(), facts.tier());
+        return Err(Error::new(ErrorKind::IsolationTooWeak, message)
+            .with_hint("choose a backend or runtime of that tier, or require less"));
+    }
+    Ok(())
+}
+
+fn network(policy: &NetworkPolicy, facts: &Facts) -> Result<()> {
+    for capability in policy.needs() {
+        need(facts, capability).map_err(|error| match capability {
+            Capability::Deny => {
+                error.with_hint("this backend cannot deny: ask for `NetworkPolicy::Open` if that is acceptable")
+            }
+            _ => error.with_hint("use rules of another kind, or another backend; a rule is never widened"),
+        })?;
+    }
+    Ok(())
+}
+
+fn resources(resources: &Resources, facts: &Facts) -> Result<()> {
+    for (resource, amount) in &resources.amounts {
+        let honoured = facts.honours(*resource);
+        let what = match resource {
+            Resource::Cpu => "thousandths of a processor",
+            _ => "bytes",
+        };
+        if amount.value == 0 {
+            return Err(
+                Error::invalid(format!("{resource} of zero")).with_hint("leave it out for the backend's default")
+            );
+        }
+        if !honoured.honours(amount.mode) {
+            let message = format!("backend `{}` does not honour a {} of {resource}", facts.name(), amount.mode);
+            return Err(Error::unsupported(message).with_hint("use a mode that its facts list, or leave it out"));
+        }
+        let (min, max) = (honoured.min.unwrap_or(1), honoured.max.unwrap_or(u64::MAX));
+        if amount.value < min || amount.value > max {
+            let message = format!("{resource} of {} is outside {min} to {max} {what}", amount.value);
+            return Err(Error::invalid(message).with_hint("choose an amount within these bounds"));
+        }
+    }
+    if let Some(pids) = resources.pids {
+        need(facts, Capability::Pids)?;
+        if pids == 0 {
+            return Err(Error::invalid("a cap of zero processes").with_hint("leave it out for the backend's default"));
+        }
+    }
+    Ok(())
+}
+
+fn times(spec: &mut Spec, facts: &Facts) -> Result<()> {
+    let most = facts.longest_lifetime().unwrap_or(LONGEST);
+    for (what, asked) in [
+        ("lifetime", spec.lifetime),
+        ("command timeout", spec.command_timeout),
+        ("create timeout", spec.create_timeout),
+        ("prepare timeout", spec.prepare_timeout),
+    ] {
+        if asked.is_some_and(|asked| asked.is_zero()) {
+            return Err(Error::invalid(format!("a {what} of zero")).with_hint("leave it out for the default"));
+        }
+        if asked.is_some_and(|asked| asked > LONGEST) {
+            return Err(
+                Error::invalid(format!("a {what} of more than a year")).with_hint("every sandbox ends: choose less")
+            );
+        }
+    }
+    match spec.lifetime {
+        Some(asked) if asked > most => {
+            let message = format!("a lifetime of {asked:?} is more than the {most:?} of backend `{}`", facts.name());
+            return Err(Error::invalid(message).with_hint(format!("ask for at most {} s", most.as_secs())));
+        }
+        Some(asked) if asked < Duration::from_secs(1) => {
+            return Err(
+                Error::invalid(format!("a lifetime of {asked:?}")).with_hint("lifetimes are at least one second")
+            );
+        }
+        Some(_) => {}
+        None => spec.lifetime = Some(Spec::LIFETIME.min(most)),
+    }
+    let lifetime = spec.effective_lifetime();
+    let longest = facts.longest_command().map_or(lifetime, |most| most.min(lifetime));
+    if spec.command_timeout.is_some_and(|asked| asked > longest) {
+        let message = format!("a command timeout of {:?} is more than {longest:?}", spec.effective_command_timeout());
+        return Err(Error::invalid(message).with_hint("commands end with their sandbox: raise `lifetime`, or lower it"));
+    }
+    spec.network.get_or_insert_default();
+    Ok(())
+}
+
+/// A year: longer is a mistake in the unit.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
