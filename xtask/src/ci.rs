@@ -4,25 +4,33 @@ mod lane;
 mod runner;
 mod summary;
 
-use std::path::Path;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Result, bail};
 
 use crate::{flags, workspace};
+#[cfg(test)]
+pub(crate) use lane::parse;
 pub(crate) use lane::{Lane, load};
 
-pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
+pub(crate) fn run(flags: &flags::Ci) -> Result<ExitCode> {
     let root = workspace::root();
     let lanes = load(&root.join("ci/lanes"))?;
     if flags.plan {
         println!("{}", serde_json::to_string_pretty(&lanes)?);
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     let due = plan(&lanes, &flags.lane, flags.nightly)?;
-    let outcomes: Vec<_> = due.into_iter().map(|lane| runner::run(lane, &root)).collect();
+    let runner = runner::Runner::new(&root)?;
+    let outcomes: Vec<_> = due.into_iter().map(|lane| runner.run(lane)).collect();
     print!("\n{}", summary::table(&outcomes));
+    let judged = summary::judge(&outcomes);
+    if let Err(why) = &judged {
+        println!("{why}");
+    }
+    // The counts are the last line, so that a machine finds them.
     println!("{}", summary::line(&outcomes));
-    summary::judge(&outcomes)
+    Ok(if judged.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The lanes to run, the cheapest first: a slip in formatting should not wait for the suites.
@@ -49,8 +57,7 @@ mod tests {
 
     fn lanes() -> Vec<Lane> {
         let lane = |name: &str, when: &str, minutes: u32| {
-            lane::parse(name, &format!("when = {when:?}\nrequired = true\nminutes = {minutes}\nrun = [[\"true\"]]"))
-                .unwrap()
+            parse(name, &format!("when = {when:?}\nrequired = true\nminutes = {minutes}\nrun = [[\"true\"]]")).unwrap()
         };
         vec![lane("slow", "change", 20), lane("b", "change", 3), lane("a", "change", 3), lane("live", "nightly", 1)]
     }

@@ -1,5 +1,54 @@
-//! placeholder
-use anyhow::Result;
-pub(crate) fn run(_flags: &crate::flags::Gate) -> Result<()> {
-    anyhow::bail!("later")
+//! `cargo xtask gate`: rules of this repository that no compiler knows. Each finding says how to fix it.
+
+mod budgets;
+mod deps;
+mod lanes;
+mod words;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{flags, workspace};
+
+/// What a gate found wrong, a line each.
+type Findings = Vec<String>;
+
+type Gate = (&'static str, fn(&Path) -> Result<Findings>);
+
+const GATES: [Gate; 4] =
+    [("budgets", budgets::check), ("deps", deps::check), ("lanes", lanes::check), ("words", words::check)];
+
+pub(crate) fn run(flags: &flags::Gate) -> Result<()> {
+    if let Some(unknown) = flags.names.iter().find(|name| GATES.iter().all(|(known, _)| known != name)) {
+        bail!("no gate `{unknown}`; there are: {}", GATES.map(|(name, _)| name).join(", "));
+    }
+    let root = workspace::root();
+    let mut closed = Vec::new();
+    for (name, check) in GATES {
+        if !flags.names.is_empty() && !flags.names.iter().any(|asked| asked == name) {
+            continue;
+        }
+        let findings = check(&root).with_context(|| format!("gate {name} cannot tell"))?;
+        println!(
+            "gate {name}: {}",
+            if findings.is_empty() { "ok".into() } else { format!("{} findings", findings.len()) }
+        );
+        for finding in &findings {
+            println!("  {finding}");
+        }
+        if !findings.is_empty() {
+            closed.push(name);
+        }
+    }
+    if closed.is_empty() { Ok(()) } else { bail!("closed gates: {}", closed.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_unknown_gate_is_an_error_that_lists_the_known() {
+        let error = super::run(&crate::flags::Gate { names: vec!["word".into()] }).unwrap_err().to_string();
+        assert!(error.contains("`word`") && error.contains("budgets, deps, lanes, words"), "{error}");
+    }
 }

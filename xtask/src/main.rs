@@ -29,16 +29,20 @@ fn main() -> ExitCode {
     };
     let done = match flags.subcommand {
         XtaskCmd::Ci(flags) => ci::run(&flags),
-        XtaskCmd::ContractReport(flags) => contract_report::run(&flags),
-        XtaskCmd::Engine(_) => engine::run(),
-        XtaskCmd::Gate(flags) => gate::run(&flags),
-        XtaskCmd::Images(flags) => images::run(&flags),
+        XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
+        XtaskCmd::Engine(_) => succeed(engine::run()),
+        XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
+        XtaskCmd::Images(flags) => succeed(images::run(&flags)),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn succeed(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    done.map(|()| ExitCode::SUCCESS)
 }

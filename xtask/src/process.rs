@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 /// The variable that marks a process tree. Whoever inherits the environment inherits the mark, also a daemon that left
-/// its session and its parent; what is meant to outlive the command that starts it is started without the variable.
+/// its session and its parent; whoever drops it is found as a child of the tree. Out of sight is only what dropped both
+/// on purpose, and so what is meant to outlive its command is started without the variable.
 pub(crate) const VARIABLE: &str = "XTASK_TREE";
 
 const POLL: Duration = Duration::from_millis(50);
@@ -56,32 +57,32 @@ impl Tree {
 
     /// Ends what is left of the tree and tells what it was: `name (pid)`.
     pub(crate) fn end(&self, grace: Duration) -> Vec<String> {
-        let found = listing::members(&self.mark);
-        if found.is_empty() {
+        // Whoever was seen once is remembered: its parent, by which it was found, may be the first to go.
+        let mut seen = listing::members(&self.mark, &[]);
+        if seen.is_empty() {
             return Vec::new();
         }
-        let names = found.iter().map(|member| format!("{} ({})", member.name, member.pid)).collect();
-        found.iter().for_each(listing::terminate);
+        let names = seen.iter().map(|member| format!("{} ({})", member.name, member.pid)).collect();
+        seen.iter().for_each(listing::terminate);
         let asked = Instant::now();
-        while asked.elapsed() < grace && !listing::members(&self.mark).is_empty() {
+        while asked.elapsed() < grace && !seen.is_empty() {
             thread::sleep(POLL);
+            seen = listing::members(&self.mark, &seen);
         }
         let killed = Instant::now();
         // Processes may be forked while the list is read, so it is read again until it is empty.
-        loop {
-            let left = listing::members(&self.mark);
-            if left.is_empty() || killed.elapsed() > KILLED {
-                return names;
-            }
-            left.iter().for_each(listing::kill);
+        while !seen.is_empty() && killed.elapsed() < KILLED {
+            seen.iter().for_each(listing::kill);
             thread::sleep(POLL);
+            seen = listing::members(&self.mark, &seen);
         }
+        names
     }
 
     /// Waits up to `patience` for the tree to be gone by itself.
     pub(crate) fn settle(&self, patience: Duration) {
         let start = Instant::now();
-        while start.elapsed() < patience && !listing::members(&self.mark).is_empty() {
+        while start.elapsed() < patience && !listing::members(&self.mark, &[]).is_empty() {
             thread::sleep(POLL);
         }
     }
@@ -139,18 +140,25 @@ mod listing {
         pub(super) pid: i32,
         pub(super) name: String,
         parent: i32,
+        /// In clock ticks since boot; with the number it names one process for good.
+        started: u64,
         marked: bool,
     }
 
-    /// Every live process that carries the mark, and every descendant of one.
-    pub(super) fn members(mark: &str) -> Vec<Member> {
+    /// Every live process that carries the mark or was seen before, and every descendant of one.
+    pub(super) fn members(mark: &str, seen: &[Member]) -> Vec<Member> {
+        let known: BTreeSet<_> = seen.iter().map(|member| (member.pid, member.started)).collect();
         let mut all: Vec<Member> = fs::read_dir("/proc")
             .into_iter()
             .flatten()
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .filter_map(|pid| read(pid, mark))
             .collect();
-        let mut ours: BTreeSet<i32> = all.iter().filter(|member| member.marked).map(|member| member.pid).collect();
+        let mut ours: BTreeSet<i32> = all
+            .iter()
+            .filter(|member| member.marked || known.contains(&(member.pid, member.started)))
+            .map(|member| member.pid)
+            .collect();
         loop {
             let before = ours.len();
             ours.extend(
@@ -188,10 +196,12 @@ mod listing {
             return None;
         }
         let parent = fields.next()?.parse().ok()?;
+        // Field 22 of the file; field 5 comes next.
+        let started = fields.nth(17)?.parse().ok()?;
         let name = head.split_once('(')?.1.to_string();
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let marked = environ.windows(mark.len()).any(|window| window == mark.as_bytes());
-        Some(Member { pid, name, parent, marked })
+        Some(Member { pid, name, parent, started, marked })
     }
 }
 
@@ -204,7 +214,7 @@ mod listing {
         pub(super) name: String,
     }
 
-    pub(super) fn members(_mark: &str) -> Vec<Member> {
+    pub(super) fn members(_mark: &str, _seen: &[Member]) -> Vec<Member> {
         Vec::new()
     }
 
@@ -224,6 +234,14 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
+    }
+
+    fn sleeping(seconds: &str) -> usize {
+        let wanted = format!("sleep\0{seconds}\0");
+        let is = |entry: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read(entry.ok()?.path().join("cmdline")).ok().filter(|line| line == wanted.as_bytes())
+        };
+        std::fs::read_dir("/proc").into_iter().flatten().filter_map(is).count()
     }
 
     fn soon() -> Instant {
@@ -249,6 +267,7 @@ mod tests {
         let start = Instant::now();
         let end = tree.run(&mut shell(script), soon(), GRACE).unwrap();
         assert!(matches!(end, End::OutOfTime), "{end:?}");
+        assert_eq!(sleeping("304"), 0, "the one without the mark survived");
         assert!(start.elapsed() < Duration::from_secs(40), "took {:?}", start.elapsed());
         assert!(tree.end(GRACE).is_empty());
         let left = neighbour.end(GRACE);

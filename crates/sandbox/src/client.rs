@@ -134,6 +134,7 @@ impl Client {
     }
 
     async fn make(&self, s: &Arc<Spawner>, spec: Spec) -> Result<Sandbox> {
+        s.open()?;
         let spec = spec.or(&self.defaults);
         validate::spec(spec.clone(), &s.facts)?; // What is wrong offline is said offline.
         let (facts, spec) = self.narrowed(s, spec).await?;
@@ -179,6 +180,7 @@ impl Client {
     pub async fn attach(&self, id: impl AsRef<str>) -> Result<Sandbox> {
         let s = self.spawner("attach")?;
         let attached = async {
+            s.open()?;
             need(&s.facts, Capability::Attach)?;
             let lease = lease::attach(s, validate::id(id.as_ref())?).await?;
             Ok(Sandbox::new(lease, None, self.engine.get()?))
@@ -254,18 +256,20 @@ impl Client {
         }
     }
 
-    /// Waits until nothing is under way any more: creates that were given up, commands and sandboxes being ended. Sandboxes
-    /// that somebody still holds count too, so close or drop them first.
+    /// Ends every sandbox of this client, whoever holds it, and waits until nothing is under way any more; attached and
+    /// detached ones are left. Nothing can be created or attached afterwards. Idempotent.
     ///
     /// # Errors
     ///
-    /// `operation-timeout` after the teardown limit; what is left is named.
+    /// `teardown-timeout` after the teardown limit; what is left is named. A sandbox that could not be ended is reported by
+    /// [`orphans`](Self::orphans).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe.
+    /// Once polled, the end goes on whoever waits.
     pub async fn close(&self) -> Result<()> {
         let s = self.spawner("close")?;
+        s.close();
         let (tell, told) = tokio::sync::oneshot::channel();
         let (open, limit) = (Arc::clone(&s.workers.open), s.limits.teardown);
         s.time.spawn(async move {
@@ -277,8 +281,8 @@ impl Client {
             return Ok(());
         }
         let error =
-            Error::new(ErrorKind::OperationTimeout, format!("still under way after {limit:?}: {}", left.join(", ")));
-        Err(self.stamp("close", error.with_hint("close or drop the sandboxes that are still held")))
+            Error::new(ErrorKind::TeardownTimeout, format!("still under way after {limit:?}: {}", left.join(", ")));
+        Err(self.stamp("close", error.with_hint("look at `orphans`; what expires is found by `sweep`")))
     }
 
     async fn narrowed(&self, s: &Arc<Spawner>, spec: Spec) -> Result<(Arc<Facts>, Spec)> {

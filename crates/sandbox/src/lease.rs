@@ -9,10 +9,7 @@ use sandbox_core::{Attempt, Caller, Error, ErrorKind, Facts, Result, SandboxId, 
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher, Hasher, RandomState},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 use tokio::{
@@ -24,7 +21,7 @@ use tokio::{
 /// still caught, and ended.
 pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> oneshot::Receiver<Result<Box<Lease>>> {
     let (mut answer, made) = oneshot::channel();
-    let (s, life, caller) = (Arc::clone(s), Life::new(), Arc::new(Caller::default()));
+    let (s, life, caller) = (Arc::clone(s), Life::new(true), Arc::new(Caller::default()));
     let attempt = Attempt::new(marker(), Arc::clone(&caller), life.tasks(&s.workers));
     if facts.has(sandbox_core::Capability::Labels) {
         stamp(&mut spec, attempt.marker());
@@ -37,7 +34,7 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
             let (s, attempt, life, labels) = (Arc::clone(&s), attempt.clone(), Arc::clone(&life), Arc::clone(&labels));
             async move {
                 let made = s.backend.get().create(&spec, &attempt).await?;
-                let terms = Terms { facts, labels, owned: true, command_timeout: within(&spec), cwd: spec.cwd };
+                let terms = Terms { facts, labels, command_timeout: within(&spec), cwd: spec.cwd };
                 Ok(Box::new(Lease::new(&s, made, life, terms)?))
             }
         });
@@ -87,12 +84,11 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
 
 /// Reaches a sandbox that is there already.
 pub(crate) async fn attach(s: &Arc<Spawner>, id: SandboxId) -> Result<Box<Lease>> {
-    let (s2, life) = (Arc::clone(s), Life::new());
+    let (s2, life) = (Arc::clone(s), Life::new(false));
     s.operate("an attach", None, async move {
         let made = s2.backend.get().attach(&id, &life.tasks(&s2.workers)).await?;
         let facts = Arc::clone(&s2.facts);
-        let terms =
-            Terms { facts, labels: Arc::default(), owned: false, command_timeout: Spec::COMMAND_TIMEOUT, cwd: None };
+        let terms = Terms { facts, labels: Arc::default(), command_timeout: Spec::COMMAND_TIMEOUT, cwd: None };
         Ok(Box::new(Lease::new(&s2, made, life, terms)?))
     })
     .await
@@ -152,7 +148,6 @@ fn marker() -> String {
 struct Terms {
     facts: Arc<Facts>,
     labels: Arc<BTreeMap<String, String>>,
-    owned: bool,
     command_timeout: Duration,
     cwd: Option<String>,
 }
@@ -169,8 +164,6 @@ pub(crate) struct Lease {
     pub(crate) instance: Arc<Held<Box<dyn DynInstance>>>,
     pub(crate) life: Arc<Life>,
     pub(crate) spawner: Arc<Spawner>,
-    /// Whether the last handle ends the sandbox.
-    pub(crate) owned: AtomicBool,
 }
 
 impl Lease {
@@ -195,8 +188,8 @@ impl Lease {
             instance,
             life,
             spawner: Arc::clone(s),
-            owned: AtomicBool::new(terms.owned),
         };
+        s.admit(&lease.life)?;
         if beyond.is_empty() {
             return Ok(lease);
         }
@@ -206,19 +199,13 @@ impl Lease {
 
     /// The same error, with what is known here.
     pub(crate) fn stamp(&self, operation: &'static str) -> impl Fn(Error) -> Error + use<'_> {
-        let name = self.facts.name().to_string();
-        move |error| error.with_operation(operation).with_backend(name.clone()).with_sandbox(&self.id)
+        move |error| error.with_operation(operation).with_backend(self.facts.name().to_string()).with_sandbox(&self.id)
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let reason = Error::new(ErrorKind::Gone, "nobody holds this sandbox any more");
-        if self.owned.load(Ordering::SeqCst) {
-            self.life.end(reason);
-        } else {
-            self.life.leave(reason);
-        }
+        self.life.leave(Error::new(ErrorKind::Gone, "nobody holds this sandbox any more"));
     }
 }
 

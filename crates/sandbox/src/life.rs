@@ -2,11 +2,16 @@
 
 use crate::engine::{Workers, guard};
 use sandbox_core::{Error, ErrorKind, Result, Tasks};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{
+    Arc, Mutex, PoisonError, Weak,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio::{sync::watch, task::JoinSet};
 
 pub(crate) struct Life {
     state: watch::Sender<State>,
+    /// Whether the last handle ends the sandbox.
+    owned: AtomicBool,
     crew: Mutex<Option<JoinSet<()>>>,
 }
 
@@ -22,8 +27,13 @@ struct State {
 }
 
 impl Life {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { state: watch::Sender::default(), crew: Mutex::new(Some(JoinSet::new())) })
+    pub(crate) fn new(owned: bool) -> Arc<Self> {
+        Arc::new(Self { state: watch::Sender::default(), owned: owned.into(), crew: Mutex::new(Some(JoinSet::new())) })
+    }
+
+    /// From now on the sandbox outlives its handles.
+    pub(crate) fn disown(&self) {
+        self.owned.store(false, Ordering::SeqCst);
     }
 
     /// Begins the end of the sandbox. Idempotent; needs no runtime.
@@ -31,9 +41,9 @@ impl Life {
         self.begin(reason, true);
     }
 
-    /// Begins the end of our part in the sandbox, which stays.
+    /// Begins the end of our part in the sandbox; the sandbox itself stays if it is not ours.
     pub(crate) fn leave(&self, reason: Error) {
-        self.begin(reason, false);
+        self.begin(reason, self.owned.load(Ordering::SeqCst));
     }
 
     fn begin(&self, reason: Error, destroy: bool) {

@@ -6,10 +6,7 @@ use crate::{
     lease::Lease,
 };
 use sandbox_core::{Capability, Error, ErrorKind, Facts, Output, Result, SandboxId, Spec};
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 /// A sandbox. Clones share it; it ends with the last of them (a [`Process`] counts) or with [`close`](Self::close). One that
 /// was [attached](crate::Client::attach) ends with `close` alone.
@@ -66,8 +63,7 @@ impl Sandbox {
     ///
     /// Dropping the future kills the command, as dropping a [`Process`] does.
     pub async fn run(&self, command: Command) -> Result<Output> {
-        let mut process = self.start(command).await?;
-        process.output().await
+        Process::begin(self.clone(), command, "run")?.output().await
     }
 
     /// Starts a command.
@@ -120,7 +116,7 @@ impl Sandbox {
             let work = async move { instance.get().detach().await };
             lease.spawner.operate("a detach", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)?;
         }
-        lease.owned.store(false, Ordering::SeqCst);
+        lease.life.disown();
         Ok(lease.id.clone())
     }
 

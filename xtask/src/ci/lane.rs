@@ -2,8 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fmt, fs,
     path::{Component, Path},
+    process::Command,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -44,7 +45,7 @@ pub(crate) struct Spec {
     /// Added to the environment of every command; `{root}` is the workspace.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// Command lines, without a shell, one after the other until one fails.
+    /// Command lines, without a shell, one after the other. All of them run, also when one has failed.
     pub(crate) run: Vec<Vec<String>>,
 }
 
@@ -55,7 +56,8 @@ pub(crate) enum When {
     Nightly,
 }
 
-/// What a lane cannot run without. A need that cannot be met fails the lane.
+/// What a lane cannot run without. A service that cannot be had fails the lane. A compiler that cannot be had skips it,
+/// visibly: not every machine can fetch one.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Need {
@@ -63,15 +65,29 @@ pub(crate) enum Need {
     Docker,
     /// A test image, by its folder in `ci/images`.
     Image(String),
+    /// A toolchain of rustup, such as `1.85.0`.
+    Rust(String),
+    /// The standard library for another platform.
+    Target(String),
 }
 
 impl Need {
-    /// The command of this program that meets the need.
-    pub(crate) fn arguments(&self) -> Vec<&str> {
-        match self {
-            Self::Docker => vec!["engine"],
-            Self::Image(name) => vec!["images", name],
-        }
+    /// The command that meets the need, given this program.
+    pub(crate) fn command(&self, myself: &Path) -> Command {
+        let (mut command, arguments) = match self {
+            Self::Docker => (Command::new(myself), vec!["engine"]),
+            Self::Image(name) => (Command::new(myself), vec!["images", name]),
+            Self::Rust(name) => {
+                (Command::new("rustup"), vec!["toolchain", "install", "--profile", "minimal", "--no-self-update", name])
+            }
+            Self::Target(name) => (Command::new("rustup"), vec!["target", "add", name]),
+        };
+        command.args(arguments);
+        command
+    }
+
+    pub(crate) fn is_optional(&self) -> bool {
+        matches!(self, Self::Rust(_) | Self::Target(_))
     }
 }
 
@@ -82,17 +98,27 @@ impl TryFrom<String> for Need {
         match text.split_once(':') {
             None if text == "docker" => Ok(Self::Docker),
             Some(("image", name)) if !name.is_empty() => Ok(Self::Image(name.into())),
-            _ => Err(format!("unknown need `{text}`; there are: docker, image:NAME")),
+            Some(("rust", name)) if !name.is_empty() => Ok(Self::Rust(name.into())),
+            Some(("target", name)) if !name.is_empty() => Ok(Self::Target(name.into())),
+            _ => Err(format!("unknown need `{text}`; there are: docker, image:NAME, rust:VERSION, target:TRIPLE")),
+        }
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Docker => f.write_str("docker"),
+            Self::Image(name) => write!(f, "image:{name}"),
+            Self::Rust(name) => write!(f, "rust:{name}"),
+            Self::Target(name) => write!(f, "target:{name}"),
         }
     }
 }
 
 impl From<Need> for String {
     fn from(need: Need) -> Self {
-        match need {
-            Need::Docker => "docker".into(),
-            Need::Image(name) => format!("image:{name}"),
-        }
+        need.to_string()
     }
 }
 
@@ -162,10 +188,13 @@ mod tests {
 
     #[test]
     fn needs_are_read_and_written() {
-        let lane = parse("lane", &format!("{GOOD}needs = ['docker', 'image:busybox']")).unwrap();
-        assert_eq!(lane.needs, [Need::Docker, Need::Image("busybox".into())]);
+        let lane =
+            parse("lane", &format!("{GOOD}needs = ['docker', 'image:busybox', 'rust:1.85.0', 'target:x']")).unwrap();
+        let needs =
+            [Need::Docker, Need::Image("busybox".into()), Need::Rust("1.85.0".into()), Need::Target("x".into())];
+        assert_eq!(lane.needs, needs);
         let json = serde_json::to_value(&lane).unwrap();
-        assert_eq!(json["needs"], serde_json::json!(["docker", "image:busybox"]));
+        assert_eq!(json["needs"], serde_json::json!(["docker", "image:busybox", "rust:1.85.0", "target:x"]));
         assert_eq!((json["name"].as_str(), json["when"].as_str()), (Some("lane"), Some("change")));
     }
 

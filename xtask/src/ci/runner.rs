@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -21,85 +21,99 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Children of a finished command may take a moment to notice.
 const SETTLE: Duration = Duration::from_secs(3);
 
-pub(crate) fn run(lane: &Lane, root: &Path) -> Outcome {
-    let start = Instant::now();
-    println!("\n==> {} (at most {} min)", lane.name, lane.minutes);
-    let verdict = match missing_secret(lane, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
-        Some(name) => Verdict::Skipped(format!("secret {name} is not set")),
-        None => {
-            let limit = Duration::from_secs(u64::from(lane.minutes) * 60);
-            match attempt(lane, root, start + limit, GRACE) {
-                Ok(None) => Verdict::Pass,
-                Ok(Some(why)) => Verdict::Fail(why),
-                Err(error) => Verdict::Fail(format!("{error:#}")),
+/// Where lanes run.
+#[derive(Debug)]
+pub(crate) struct Runner<'a> {
+    root: &'a Path,
+    /// The program that meets the needs.
+    myself: PathBuf,
+    grace: Duration,
+}
+
+impl<'a> Runner<'a> {
+    pub(crate) fn new(root: &'a Path) -> Result<Self> {
+        let myself = std::env::current_exe().context("cannot find this program")?;
+        Ok(Self { root, myself, grace: GRACE })
+    }
+
+    pub(crate) fn run(&self, lane: &Lane) -> Outcome {
+        let start = Instant::now();
+        println!("\n==> {} (at most {} min)", lane.name, lane.minutes);
+        let limit = Duration::from_secs(u64::from(lane.minutes) * 60);
+        let verdict = match missing_secret(lane, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
+            Some(name) => Verdict::Skipped(format!("secret {name} is not set")),
+            None => self.attempt(lane, start + limit).unwrap_or_else(|error| Verdict::Fail(format!("{error:#}"))),
+        };
+        let outcome = Outcome { lane: lane.name.clone(), required: lane.required, verdict, took: start.elapsed() };
+        println!("==> {} {}", lane.name, outcome.verdict);
+        outcome
+    }
+
+    fn attempt(&self, lane: &Lane, deadline: Instant) -> Result<Verdict> {
+        for folder in &lane.fresh {
+            let path = self.root.join(folder);
+            if path.exists() {
+                fs::remove_dir_all(&path).with_context(|| format!("cannot empty {folder}"))?;
+            }
+            fs::create_dir_all(&path).with_context(|| format!("cannot make {folder}"))?;
+        }
+        let tree = Tree::new();
+        let verdict = self.steps(lane, &tree, deadline);
+        if matches!(verdict, Ok(Verdict::Pass)) {
+            tree.settle(SETTLE);
+        }
+        // Whatever the verdict is, nothing stays.
+        let left = tree.end(self.grace);
+        match verdict? {
+            Verdict::Pass if !left.is_empty() => {
+                Ok(Verdict::Fail(format!("left processes behind: {}", left.join(", "))))
+            }
+            verdict => Ok(verdict),
+        }
+    }
+
+    fn steps(&self, lane: &Lane, tree: &Tree, deadline: Instant) -> Result<Verdict> {
+        for need in &lane.needs {
+            let why = match self.step(tree, &mut need.command(&self.myself), deadline) {
+                Ok(None) => continue,
+                Ok(Some(why)) => format!("need {need}: {why}"),
+                Err(error) => format!("need {need}: {error:#}"),
+            };
+            return Ok(if need.is_optional() { Verdict::Skipped(why) } else { Verdict::Fail(why) });
+        }
+        let place = |text: &str| text.replace("{root}", &self.root.to_string_lossy());
+        let mut failed = Vec::new();
+        for argv in &lane.run {
+            let mut command = Command::new(place(&argv[0]));
+            command.args(argv[1..].iter().map(|argument| place(argument)));
+            command.envs(lane.env.iter().map(|(name, value)| (name, place(value))));
+            println!("$ {}", shown(argv));
+            // The others still run: a report of failed rows is read best where the rows have failed.
+            match self.step(tree, &mut command, deadline) {
+                Ok(None) => {}
+                Ok(Some(why)) => failed.push(format!("{why}: {}", shown(argv))),
+                Err(error) => failed.push(format!("{error:#}")),
+            }
+            if Instant::now() >= deadline {
+                break;
             }
         }
-    };
-    let outcome = Outcome { lane: lane.name.clone(), required: lane.required, verdict, took: start.elapsed() };
-    println!("==> {} {}", lane.name, outcome.verdict);
-    outcome
+        Ok(if failed.is_empty() { Verdict::Pass } else { Verdict::Fail(failed.join("; ")) })
+    }
+
+    /// Why the command failed, if it did.
+    fn step(&self, tree: &Tree, command: &mut Command, deadline: Instant) -> Result<Option<String>> {
+        io::stdout().flush().context("cannot write to the terminal")?;
+        Ok(match tree.run(command.current_dir(self.root), deadline, self.grace)? {
+            End::Exited(status) if status.success() => None,
+            End::Exited(status) => Some(status.to_string()),
+            End::OutOfTime => Some("killed at the lane's limit".into()),
+        })
+    }
 }
 
 fn missing_secret(lane: &Lane, is_set: impl Fn(&str) -> bool) -> Option<&str> {
     lane.secrets.iter().map(String::as_str).find(|name| !is_set(name))
-}
-
-/// Runs the needs and the commands; the answer is why the lane failed, if it did.
-fn attempt(lane: &Lane, root: &Path, deadline: Instant, grace: Duration) -> Result<Option<String>> {
-    for folder in &lane.fresh {
-        match fs::remove_dir_all(root.join(folder)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot empty {folder}"));
-            }
-            _ => fs::create_dir_all(root.join(folder)).with_context(|| format!("cannot make {folder}"))?,
-        }
-    }
-    let tree = Tree::new();
-    let failure = steps(lane, root, &tree, deadline, grace)?;
-    if failure.is_none() {
-        tree.settle(SETTLE);
-    }
-    let left = tree.end(grace);
-    Ok(match failure {
-        None if !left.is_empty() => Some(format!("left processes behind: {}", left.join(", "))),
-        failure => failure,
-    })
-}
-
-fn steps(lane: &Lane, root: &Path, tree: &Tree, deadline: Instant, grace: Duration) -> Result<Option<String>> {
-    let myself = std::env::current_exe().context("cannot find this program")?;
-    let place = |text: &str| text.replace("{root}", &root.to_string_lossy());
-    for need in &lane.needs {
-        let arguments = need.arguments();
-        let mut command = Command::new(&myself);
-        command.args(&arguments);
-        if let Some(why) = step(tree, command.current_dir(root), deadline, grace)? {
-            return Ok(Some(format!(
-                "need {}: {why} (cargo xtask {})",
-                String::from(need.clone()),
-                arguments.join(" ")
-            )));
-        }
-    }
-    for argv in &lane.run {
-        let mut command = Command::new(place(&argv[0]));
-        command.args(argv[1..].iter().map(|argument| place(argument)));
-        command.envs(lane.env.iter().map(|(name, value)| (name, place(value))));
-        println!("$ {}", shown(argv));
-        if let Some(why) = step(tree, command.current_dir(root), deadline, grace)? {
-            return Ok(Some(format!("{why}: {}", shown(argv))));
-        }
-    }
-    Ok(None)
-}
-
-fn step(tree: &Tree, command: &mut Command, deadline: Instant, grace: Duration) -> Result<Option<String>> {
-    io::stdout().flush().context("cannot write to the terminal")?;
-    Ok(match tree.run(command, deadline, grace)? {
-        End::Exited(status) if status.success() => None,
-        End::Exited(status) => Some(status.to_string()),
-        End::OutOfTime => Some("killed at the lane's limit".into()),
-    })
 }
 
 /// For reading, and for pasting where no argument has a quote.
@@ -117,10 +131,22 @@ mod tests {
 
     const HEAD: &str = "when = 'change'\nrequired = true\nminutes = 1\n";
 
-    fn verdict(lane: &str, limit: Duration) -> Option<String> {
+    /// Meets no need.
+    fn runner(root: &Path) -> Runner<'_> {
+        Runner { root, myself: "false".into(), grace: Duration::from_millis(200) }
+    }
+
+    fn verdict(lane: &str, limit: Duration) -> Verdict {
         let root = tempfile::tempdir().unwrap();
         let lane = parse("lane", &format!("{HEAD}{lane}")).unwrap();
-        attempt(&lane, root.path(), Instant::now() + limit, Duration::from_millis(200)).unwrap()
+        runner(root.path()).attempt(&lane, Instant::now() + limit).unwrap()
+    }
+
+    fn failure(lane: &str, limit: Duration) -> String {
+        match verdict(lane, limit) {
+            Verdict::Fail(why) => why,
+            other => panic!("{other}"),
+        }
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -131,20 +157,21 @@ mod tests {
         let lane = format!(
             "fresh = ['target/report']\nrun = [['sh', '-c', '{script}'], ['test', '-e', '{{root}}/done']]\nenv = {{ WHERE = '{{root}}/x' }}"
         );
-        assert_eq!(verdict(&lane, LONG), None);
+        assert!(matches!(verdict(&lane, LONG), Verdict::Pass));
     }
 
     #[test]
-    fn the_first_failure_ends_the_lane_and_names_the_command() {
-        let why = verdict("run = [['true'], ['sh', '-c', 'exit 3'], ['rm', '-rf', 'target']]", LONG).unwrap();
-        assert_eq!(why, "exit status: 3: sh -c 'exit 3'");
+    fn every_command_runs_and_every_failure_is_named() {
+        let why =
+            failure("run = [['true'], ['sh', '-c', 'exit 3'], ['touch', 'done'], ['test', '!', '-e', 'done']]", LONG);
+        assert_eq!(why, "exit status: 3: sh -c 'exit 3'; exit status: 1: test '!' -e done");
     }
 
     #[test]
     fn a_program_that_is_not_there_is_a_failure() {
         let root = tempfile::tempdir().unwrap();
         let lane = parse("lane", &format!("{HEAD}run = [['no-such-program-of-ours']]")).unwrap();
-        let outcome = run(&lane, root.path());
+        let outcome = runner(root.path()).run(&lane);
         assert!(
             matches!(&outcome.verdict, Verdict::Fail(why) if why.contains("no-such-program-of-ours")),
             "{outcome:?}"
@@ -154,14 +181,17 @@ mod tests {
     #[test]
     fn the_limit_is_enforced_on_the_whole_tree() {
         let start = Instant::now();
-        let why = verdict("run = [['sh', '-c', 'setsid sleep 311 & sleep 312']]", Duration::from_millis(700)).unwrap();
-        assert!(why.contains("limit"), "{why}");
+        let why = failure(
+            "run = [['sh', '-c', 'setsid sleep 311 & sleep 312'], ['touch', 'done']]",
+            Duration::from_millis(700),
+        );
+        assert_eq!(why, "killed at the lane's limit: sh -c 'setsid sleep 311 & sleep 312'");
         assert!(start.elapsed() < Duration::from_secs(40), "took {:?}", start.elapsed());
     }
 
     #[test]
     fn a_process_left_behind_fails_the_lane() {
-        let why = verdict("run = [['sh', '-c', 'setsid sleep 313 >/dev/null 2>&1 &']]", LONG).unwrap();
+        let why = failure("run = [['sh', '-c', 'setsid sleep 313 >/dev/null 2>&1 &']]", LONG);
         assert!(why.contains("left processes behind: sleep ("), "{why}");
     }
 
@@ -172,7 +202,7 @@ mod tests {
         fs::create_dir_all(old.parent().unwrap()).unwrap();
         fs::write(&old, "old").unwrap();
         let lane = parse("lane", &format!("{HEAD}fresh = ['target/report']\nrun = [['true']]")).unwrap();
-        assert_eq!(attempt(&lane, root.path(), Instant::now() + LONG, GRACE).unwrap(), None);
+        assert!(matches!(runner(root.path()).attempt(&lane, Instant::now() + LONG).unwrap(), Verdict::Pass));
         assert!(!old.exists() && old.parent().unwrap().is_dir());
     }
 
@@ -186,10 +216,22 @@ mod tests {
     #[test]
     fn a_lane_without_its_secret_is_skipped_with_the_reason() {
         let lane = parse("lane", &format!("{HEAD}secrets = ['NO_SUCH_SECRET_OF_OURS']\nrun = [['true']]")).unwrap();
-        let outcome = run(&lane, Path::new("."));
+        let outcome = runner(Path::new(".")).run(&lane);
         assert!(
             matches!(&outcome.verdict, Verdict::Skipped(why) if why.contains("NO_SUCH_SECRET_OF_OURS")),
             "{outcome:?}"
         );
+    }
+
+    #[test]
+    fn a_compiler_that_cannot_be_had_skips_the_lane_and_says_so() {
+        let Verdict::Skipped(why) = verdict("needs = ['rust:0.0.1']\nrun = [['true']]", LONG) else { panic!("ran") };
+        assert!(why.contains("need rust:0.0.1"), "{why}");
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_had_fails_the_lane() {
+        let why = failure("needs = ['image:none']\nrun = [['true']]", LONG);
+        assert_eq!(why, "need image:none: exit status: 1");
     }
 }

@@ -57,8 +57,16 @@ impl Engine {
         });
         let thread = thread.map_err(failed)?;
         let (backend, facts, clock) = Self::ask(&workers, backend)?;
-        let spawner =
-            Spawner { workers, time: timer, clock, backend, facts, limits, probed: Mutex::new(HashMap::new()) };
+        let spawner = Spawner {
+            workers,
+            time: timer,
+            clock,
+            backend,
+            facts,
+            limits,
+            probed: Mutex::new(HashMap::new()),
+            lives: Mutex::new(Some(Vec::new())),
+        };
         Ok(Arc::new(Self {
             spawner: Some(Arc::new(spawner)),
             stop: Some(stop),

@@ -1,13 +1,13 @@
 //! What tasks hold. Never the engine itself, or they would keep it alive.
 
-use super::{Held, Limits, Orphan, Workers, done};
+use super::{Held, Limits, Orphan, Workers, done, workers::followed};
 use crate::{erase::DynBackend, life::Life};
 use sandbox_core::{Clock, Error, ErrorKind, Facts, Result, SandboxId};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
     future::Future,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 use tokio::{
@@ -29,16 +29,48 @@ pub(crate) struct Spawner {
     pub(crate) limits: Limits,
     /// What `probe` said, by key.
     pub(crate) probed: Mutex<HashMap<String, Arc<Facts>>>,
+    /// The sandboxes of the client; `None` once it is closed.
+    pub(super) lives: Mutex<Option<Vec<Weak<Life>>>>,
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::WrongState, "the client was closed").with_hint("make another client")
 }
 
 impl Spawner {
     /// On the thread that keeps time; counted before it is spawned.
     pub(crate) fn watch(&self, what: impl Into<Cow<'static, str>>, work: impl Future<Output = ()> + Send + 'static) {
         let job = self.workers.open.job(what);
-        self.time.spawn(async move {
+        let task = async move {
             work.await;
             drop(job);
-        });
+        };
+        followed(&self.time, task);
+    }
+
+    /// Takes a sandbox in, unless the client has been closed.
+    pub(crate) fn admit(&self, life: &Arc<Life>) -> Result<()> {
+        let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lives) = &mut *lives else { return Err(closed()) };
+        if lives.len() == lives.capacity() {
+            lives.retain(|life| life.strong_count() > 0);
+        }
+        lives.push(Arc::downgrade(life));
+        Ok(())
+    }
+
+    /// Whether the client is still open.
+    pub(crate) fn open(&self) -> Result<()> {
+        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+        lives.as_ref().map(drop).ok_or_else(closed)
+    }
+
+    /// Begins the end of every sandbox of the client, and lets no other in.
+    pub(crate) fn close(&self) {
+        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for life in lives.into_iter().flatten().filter_map(|life| life.upgrade()) {
+            life.leave(Error::new(ErrorKind::Gone, "the client was closed"));
+        }
     }
 
     /// Adapter code for somebody who waits, watched from beside: ended when he leaves, when its sandbox ends, and when

@@ -35,11 +35,7 @@ impl Workers {
             let done = tokio::select! { biased; () = tell.closed() => return, done = guard(work) => done };
             let _ = tell.send(done);
         };
-        if tracing::dispatcher::has_been_set() {
-            self.io.spawn(task.in_current_span().with_current_subscriber());
-        } else {
-            self.io.spawn(task);
-        }
+        followed(&self.io, task);
         told
     }
 
@@ -55,6 +51,15 @@ impl Workers {
 
     pub(crate) fn hold<T: Send + 'static>(&self, object: T) -> Held<T> {
         Held { object: Some(object), workers: self.clone() }
+    }
+}
+
+/// Spans and subscribers follow the work.
+pub(super) fn followed(runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+    if tracing::dispatcher::has_been_set() {
+        runtime.spawn(task.in_current_span().with_current_subscriber());
+    } else {
+        runtime.spawn(task);
     }
 }
 

@@ -50,9 +50,25 @@ pub enum ProcessEvent {
 }
 
 impl Process {
+    /// Answers once the command runs.
     pub(crate) async fn start(sandbox: Sandbox, command: Command) -> Result<Self> {
+        let process = Self::begin(sandbox, command, "start")?;
+        let inner = process.0.get()?;
+        let mut end = inner.end.clone();
+        let failed = match end.wait_for(|end| !matches!(end, End::Starting | End::Ending)).await.as_deref() {
+            Ok(End::Over(Err(error))) if inner.state.begun.get().is_none() => Some(error.clone()),
+            _ => None,
+        };
+        match failed {
+            Some(error) => Err(inner.sandbox.lease()?.stamp("start")(error)),
+            None => Ok(process),
+        }
+    }
+
+    /// Answers at once: whether the command runs is said with its first event.
+    pub(crate) fn begin(sandbox: Sandbox, command: Command, operation: &'static str) -> Result<Self> {
         let lease = sandbox.lease()?;
-        let stamp = lease.stamp("start");
+        let stamp = lease.stamp(operation);
         let (s, facts) = (Arc::clone(&lease.spawner), &lease.facts);
         let place =
             Place { facts, cwd: &lease.cwd, timeout: lease.command_timeout, longest: sandbox.longest_command() };
@@ -70,18 +86,11 @@ impl Process {
         let (exited, lingers) = oneshot::channel();
         let (pieces, fed) = matches!(exec.stdin, Stdin::Pipe).then(|| mpsc::channel(1)).unzip();
         let state = Arc::new(State::default());
-        let mut end = state.end.subscribe();
+        let end = state.end.subscribe();
         let input = pieces.map(|p| Input(Here::new((p, Arc::clone(&state)))));
         // From here on, to leave is to kill.
-        let inner = Inner {
-            output,
-            end: end.clone(),
-            over: false,
-            input,
-            limit,
-            state: Arc::clone(&state),
-            sandbox: sandbox.clone(),
-        };
+        let inner =
+            Inner { output, end, over: false, input, limit, state: Arc::clone(&state), sandbox: sandbox.clone() };
         let process = Self(Here::new(inner));
         let pump = Pump { state: Arc::clone(&state), out: out.clone(), begun, exited };
         let work = s.workers.run(pump.run(s.workers.clone(), Arc::clone(&lease.instance), exec, fed));
@@ -95,10 +104,7 @@ impl Process {
             s: Arc::clone(&s),
         };
         s.watch("a command", watch.until_the_end(plan, work));
-        match end.wait_for(|end| !matches!(end, End::Starting | End::Ending)).await.as_deref() {
-            Ok(End::Over(Err(error))) if state.begun.get().is_none() => Err(stamp(error.clone())),
-            _ => Ok(process),
-        }
+        Ok(process)
     }
 
     /// The next piece of output, then its end, then `None`.

@@ -1,0 +1,206 @@
+//! The traits, each method by its hook. The lint makes a method that the traits gain later appear here, and with that in
+//! the test that calls every one of them through the facade.
+#![deny(clippy::missing_trait_methods)]
+
+use super::{Script, log::Notes};
+use bytes::Bytes;
+use sandbox_core::{
+    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, FileKind, GetTree,
+    Instance, ListDir, Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta,
+    Signal, Spec, Stat, Tasks, WriteFile,
+};
+use std::sync::Arc;
+
+struct Shared {
+    script: Script,
+    notes: Notes,
+}
+
+pub(crate) struct Scripted(Arc<Shared>);
+/// A live sandbox.
+pub(crate) struct Methods(Arc<Shared>);
+pub(crate) struct Handle(Arc<Shared>);
+pub(crate) struct Stream(Arc<Shared>, usize);
+
+impl Scripted {
+    pub(super) fn new(script: Script, notes: Notes) -> Self {
+        Self(Arc::new(Shared { script, notes }))
+    }
+}
+
+impl Shared {
+    fn made(self: &Arc<Self>, id: SandboxId) -> Made<Methods> {
+        (self.script.made)(Made::new(id, Methods(Arc::clone(self))))
+    }
+}
+
+macro_rules! noted {
+    ($($type:ident $what:literal)*) => {
+        $(impl Drop for $type {
+            fn drop(&mut self) {
+                self.0.notes.say(concat!("drop ", $what));
+                (self.0.script.dropped)($what);
+            }
+        })*
+    };
+}
+noted!(Scripted "backend" Methods "instance" Handle "control" Stream "events");
+
+impl Backend for Scripted {
+    type Instance = Methods;
+
+    fn info(&self) -> Facts {
+        self.0.notes.say("info");
+        self.0.script.facts.clone()
+    }
+
+    async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Methods>> {
+        let id = SandboxId::new("s");
+        if self.0.script.claims {
+            attempt.claim(id.clone());
+        }
+        self.0.notes.say("create");
+        (self.0.script.create)((spec.clone(), attempt.clone())).await?;
+        Ok(self.0.made(id))
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<()> {
+        self.0.notes.say("destroy");
+        (self.0.script.destroy)(id.clone()).await?;
+        self.0.notes.say("destroyed");
+        self.0.notes.say(&format!("destroyed {id}"));
+        Ok(())
+    }
+
+    async fn probe(&self, spec: &Spec) -> Result<Option<Facts>> {
+        self.0.notes.say("probe");
+        (self.0.script.probe)(spec.clone()).await
+    }
+
+    fn probe_key(&self, spec: &Spec) -> String {
+        self.0.notes.say("probe key");
+        (self.0.script.probe_key)(spec.clone())
+    }
+
+    async fn attach(&self, id: &SandboxId, _: &Tasks) -> Result<Made<Methods>> {
+        self.0.notes.say("attach");
+        (self.0.script.attach)(id.clone()).await?;
+        Ok(self.0.made(id.clone()))
+    }
+
+    async fn list(&self, query: &Query) -> Result<Page> {
+        self.0.notes.say("list");
+        (self.0.script.list)(query.clone()).await
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.0.notes.say("clock");
+        (self.0.script.clock)(())
+    }
+}
+
+impl Instance for Methods {
+    type Control = Handle;
+    type Events = Stream;
+
+    async fn spawn(&self, exec: &Exec) -> Result<(Handle, Stream)> {
+        self.0.notes.say("spawn");
+        (self.0.script.spawn)(exec.clone()).await?;
+        self.0.notes.say("spawned");
+        Ok((Handle(Arc::clone(&self.0)), Stream(Arc::clone(&self.0), 0)))
+    }
+
+    async fn gone(&self) -> Error {
+        self.0.notes.say("gone");
+        (self.0.script.gone)(()).await
+    }
+
+    async fn detach(&self) -> Result<()> {
+        self.0.notes.say("detach");
+        (self.0.script.detach)(()).await
+    }
+
+    async fn read_file(&self, request: &ReadFile) -> Result<Body> {
+        self.0.notes.say("read file");
+        (self.0.script.read_file)(request.clone()).await
+    }
+
+    async fn write_file(&self, request: &WriteFile, body: Body) -> Result<()> {
+        self.0.notes.say("write file");
+        (self.0.script.write_file)((request.clone(), body)).await
+    }
+
+    async fn stat(&self, request: &Stat) -> Result<FileInfo> {
+        self.0.notes.say("stat");
+        Ok(FileInfo::new(request.path.as_str(), FileKind::File, 7))
+    }
+
+    async fn list_dir(&self, _: &ListDir) -> Result<Vec<FileInfo>> {
+        self.0.notes.say("list dir");
+        Ok(["b", "a"].map(|name| FileInfo::new(name, FileKind::File, 1)).into())
+    }
+
+    async fn make_dir(&self, _: &MakeDir) -> Result<()> {
+        self.0.notes.say("make dir");
+        Ok(())
+    }
+
+    async fn remove(&self, _: &Remove) -> Result<()> {
+        self.0.notes.say("remove");
+        Ok(())
+    }
+
+    async fn rename(&self, _: &Rename) -> Result<()> {
+        self.0.notes.say("rename");
+        Ok(())
+    }
+
+    async fn set_meta(&self, _: &SetMeta) -> Result<()> {
+        self.0.notes.say("set meta");
+        Ok(())
+    }
+
+    async fn stat_tree(&self, request: &Stat) -> Result<FileInfo> {
+        self.0.notes.say("stat tree");
+        Ok(FileInfo::new(request.path.as_str(), FileKind::File, 7))
+    }
+
+    async fn put_tree(&self, request: &PutTree, tar: Body) -> Result<()> {
+        self.0.notes.say("put tree");
+        (self.0.script.put_tree)((request.clone(), tar)).await
+    }
+
+    async fn get_tree(&self, request: &GetTree) -> Result<Body> {
+        self.0.notes.say("get tree");
+        (self.0.script.get_tree)(request.clone()).await
+    }
+}
+
+impl Control for Handle {
+    async fn kill(&self) -> Result<Fate> {
+        self.0.notes.say("kill");
+        (self.0.script.kill)(()).await
+    }
+
+    async fn signal(&self, signal: Signal) -> Result<()> {
+        self.0.notes.say("signal");
+        (self.0.script.signal)(signal).await
+    }
+
+    async fn write(&self, data: Bytes) -> Result<()> {
+        self.0.notes.say("write");
+        (self.0.script.write)(data).await
+    }
+
+    async fn close_stdin(&self) -> Result<()> {
+        self.0.notes.say("close stdin");
+        Ok(())
+    }
+}
+
+impl Events for Stream {
+    async fn next(&mut self) -> Result<Option<Event>> {
+        self.1 += 1;
+        (self.0.script.next)(self.1 - 1).await
+    }
+}
