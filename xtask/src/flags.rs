@@ -5,6 +5,12 @@ use std::path::PathBuf;
 xflags::xflags! {
     /// The chores of this workspace.
     cmd xtask {
+        /// Measures a part of the workspace and writes `docs/bench.md`: `facade`.
+        cmd bench {
+            required part: String
+            /// Fails where a goal is missed; writes nothing.
+            optional --check
+        }
         /// Runs the lanes that are due, one folder below `ci/lanes` each.
         cmd ci {
             /// Runs this lane alone, whenever it is due (may be repeated).

@@ -1,6 +1,7 @@
 //! The chores of this workspace: `cargo xtask --help` lists them.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
+mod bench;
 mod ci;
 mod contract_report;
 mod engine;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         }
     };
     let done = match flags.subcommand {
+        XtaskCmd::Bench(flags) => succeed(bench::run(&flags)),
         XtaskCmd::Ci(flags) => ci::run(&flags),
         XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
         XtaskCmd::Engine(_) => succeed(engine::run()),
