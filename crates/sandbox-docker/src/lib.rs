@@ -1,1 +1,18 @@
-//! sandbox-docker.
+#![doc = include_str!("../README.md")]
+
+mod backend;
+mod config;
+mod discovery;
+mod error;
+mod files;
+mod image;
+mod process;
+mod provider;
+mod sandbox;
+mod wire;
+
+pub use backend::Plain;
+pub use config::{Docker, Pull, PullProgress};
+pub use process::{ExecEvents, Input};
+pub use provider::DockerPlain;
+pub use sandbox::Container;

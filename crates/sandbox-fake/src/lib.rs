@@ -1,1 +1,26 @@
-//! sandbox-fake.
+#![doc = include_str!("../README.md")]
+
+mod backend;
+mod clock;
+mod config;
+mod facts;
+mod files;
+mod fs;
+mod image;
+mod process;
+mod program;
+mod provider;
+mod sandbox;
+#[cfg(feature = "shell")]
+mod shell;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use clock::VirtualClock;
+pub use config::{Fake, ProcessInfo, World};
+pub use image::Image;
+pub use process::{FakeControl, FakeEvents};
+pub use program::{Caught, Child, Fork, Proc};
+pub use provider::FakeProvider;
+pub use sandbox::FakeSandbox;

@@ -2,11 +2,11 @@
 
 use crate::common::{
     Host, LONG, any, limits, ms, open_spec, poll_once, runtime,
-    scripted::{Script, after, code, error, hook, never, panics, script, script_of},
+    scripted::{Script, Step, after, error, hook, never, out, panics, script, script_of},
     spawn, spec, until, until_blocking,
 };
 use sandbox::{Client, ErrorKind, Fate, Sandbox, SandboxId, Spec};
-use sandbox_core::{Attempt, Boxed, Clock, Event, Status};
+use sandbox_core::{Attempt, Boxed, Clock, Ended, Event, Status};
 use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -304,10 +304,7 @@ async fn a_death_by_another_hand_ends_everything_once() {
 async fn a_kill_that_nobody_asked_for_waits_for_the_news_of_the_sandbox() {
     for status in [Status::Code(137), Status::Signal(9)] {
         let killed = || {
-            script(vec![
-                crate::common::scripted::out("x"),
-                crate::common::scripted::Step::Say(Event::Ended(sandbox_core::Ended::program(status))),
-            ])
+            script(vec![out("x"), Step::Say(Event::Ended(Ended::program(status)))])
         };
         // The news comes a moment after the exit, on which this sandbox has its eyes from the create on.
         let (client, _log) = Script { gone: after(ms(60), error(ErrorKind::Gone)), next: killed(), ..script_of() }.client();
@@ -366,19 +363,40 @@ async fn the_reports_are_bounded_and_the_latest_stay() {
 }
 
 #[tokio::test]
-async fn a_client_closes_once_nothing_is_under_way() {
-    let (client, log) = Script { destroy: after(ms(300), Ok(())), next: script(vec![code(0)]), ..script_of() }.client();
+async fn a_client_that_closes_ends_all_its_sandboxes_and_makes_no_more() {
+    let (client, log) = Script { destroy: after(ms(300), Ok(())), ..script_of() }.client();
     let sandbox = client.create(spec()).await.unwrap();
-    drop(sandbox);
+    let mut process = sandbox.start(any()).await.unwrap();
     client.close().await.unwrap();
-    assert_eq!(log.count("destroyed"), 1);
-    let (client, _log) = script_of().limited(limits().teardown(ms(300)));
-    let held = client.create(spec()).await.unwrap();
+    client.close().await.unwrap();
+    assert_eq!((log.count("destroy"), log.count("destroyed")), (1, 1));
+    assert_eq!(process.next().await.unwrap_err().kind(), ErrorKind::Gone);
+    assert_eq!(sandbox.run(any()).await.unwrap_err().kind(), ErrorKind::Gone);
+    let refused = client.create(spec()).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.operation(), log.count("create")), (ErrorKind::WrongState, Some("create"), 1));
+}
+
+#[tokio::test]
+async fn a_client_that_closes_does_not_lose_a_create_in_flight() {
+    let (client, log) = Script { create: after(ms(400), Ok(())), ..script_of() }.client();
+    let making = spawn({
+        let client = client.clone();
+        async move { client.create(spec()).await }
+    });
+    until("it has begun", || log.count("create") == 1).await;
+    client.close().await.unwrap();
+    assert!(log.count("destroyed") > 0, "{:?}", log.all());
+    assert_eq!(making.await.unwrap().unwrap_err().kind(), ErrorKind::WrongState);
+}
+
+#[tokio::test]
+async fn a_client_whose_sandbox_does_not_end_says_so() {
+    let (client, _log) = Script { destroy: never(), ..script_of() }.limited(limits().teardown(ms(400)).drop_grace(ms(0)));
+    let _held = client.create(spec()).await.unwrap();
     let error = client.close().await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (ErrorKind::OperationTimeout, Some("close")));
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::TeardownTimeout, Some("close")));
     assert!(error.message().contains("sandbox s"), "{error}");
-    held.close().await.unwrap();
-    client.close().await.unwrap();
+    until("it is reported", || client.orphans().len() == 1).await;
 }
 
 #[tokio::test]

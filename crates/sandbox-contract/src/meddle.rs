@@ -1,0 +1,245 @@
+//! A backend around the subject's: it counts calls, and injects faults at the seam between engine and adapter.
+//!
+//! With it, rows about an adapter that hangs, fails or panics need nothing from the adapter's author. Without a fault it passes
+//! everything on unchanged.
+
+use bytes::Bytes;
+use sandbox_core::{
+    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance, ListDir,
+    Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta, Signal, Spec, Stat, Tasks,
+    WriteFile,
+};
+use std::{
+    collections::BTreeMap,
+    future::pending,
+    panic::resume_unwind,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// Where a call passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Point {
+    Probe,
+    /// Before the adapter's create.
+    Create,
+    /// After the adapter's create answered, before the engine hears of it.
+    Created,
+    Destroy,
+    Attach,
+    List,
+    Spawn,
+    /// Before each event of a command.
+    Next,
+    Kill,
+    Signal,
+    Write,
+    Detach,
+    /// Any operation on files or trees.
+    Files,
+}
+
+/// What happens there.
+#[derive(Debug, Clone)]
+pub(crate) enum Fault {
+    Fail(Error),
+    Panic,
+    Hang,
+    Delay(Duration),
+}
+
+/// The switchboard of one [`Meddle`]: faults can be set and cleared while it works.
+#[derive(Debug, Default)]
+pub(crate) struct Meddling(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    faults: BTreeMap<Point, Fault>,
+    calls: BTreeMap<Point, usize>,
+    widen: Option<Facts>,
+}
+
+impl Meddling {
+    pub(crate) fn set(&self, point: Point, fault: Fault) {
+        self.state().faults.insert(point, fault);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.state().faults.clear();
+    }
+
+    /// What `probe` answers in place of the adapter.
+    pub(crate) fn answer_probe(&self, facts: Facts) {
+        self.state().widen = Some(facts);
+    }
+
+    /// How many calls have passed a point.
+    pub(crate) fn calls(&self, point: Point) -> usize {
+        self.state().calls.get(&point).copied().unwrap_or_default()
+    }
+
+    async fn pass(&self, point: Point) -> Result<()> {
+        let fault = {
+            let mut state = self.state();
+            *state.calls.entry(point).or_default() += 1;
+            state.faults.get(&point).cloned()
+        };
+        match fault {
+            None => Ok(()),
+            Some(Fault::Fail(error)) => Err(error),
+            // Not `panic!`: the hook would print a trace for what is meant.
+            Some(Fault::Panic) => resume_unwind(Box::new("a panic injected by the contract suite")),
+            Some(Fault::Hang) => pending().await,
+            Some(Fault::Delay(time)) => {
+                tokio::time::sleep(time).await;
+                Ok(())
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct Meddle<B> {
+    inner: B,
+    meddling: Arc<Meddling>,
+}
+
+impl<B> Meddle<B> {
+    pub(crate) fn new(inner: B, meddling: Arc<Meddling>) -> Self {
+        Self { inner, meddling }
+    }
+
+    fn wrap<I>(&self, made: Made<I>) -> Made<Meddled<I>> {
+        made.map(|inner| Meddled { inner, meddling: Arc::clone(&self.meddling) })
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<B: Backend> Backend for Meddle<B> {
+    type Instance = Meddled<B::Instance>;
+
+    fn info(&self) -> Facts {
+        self.inner.info()
+    }
+
+    async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Self::Instance>> {
+        self.meddling.pass(Point::Create).await?;
+        let made = self.inner.create(spec, attempt).await?;
+        self.meddling.pass(Point::Created).await?;
+        Ok(self.wrap(made))
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<()> {
+        self.meddling.pass(Point::Destroy).await?;
+        self.inner.destroy(id).await
+    }
+
+    async fn probe(&self, spec: &Spec) -> Result<Option<Facts>> {
+        self.meddling.pass(Point::Probe).await?;
+        let answer = self.meddling.state().widen.clone();
+        match answer {
+            Some(facts) => Ok(Some(facts)),
+            None => self.inner.probe(spec).await,
+        }
+    }
+
+    fn probe_key(&self, spec: &Spec) -> String {
+        self.inner.probe_key(spec)
+    }
+
+    async fn attach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<Self::Instance>> {
+        self.meddling.pass(Point::Attach).await?;
+        Ok(self.wrap(self.inner.attach(id, tasks).await?))
+    }
+
+    async fn list(&self, query: &Query) -> Result<Page> {
+        self.meddling.pass(Point::List).await?;
+        self.inner.list(query).await
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.inner.clock()
+    }
+}
+
+pub(crate) struct Meddled<T> {
+    inner: T,
+    meddling: Arc<Meddling>,
+}
+
+macro_rules! forward {
+    ($($name:ident($request:ident: $type:ty $(, $body:ident: $btype:ty)?) -> $answer:ty;)*) => {
+        $(async fn $name(&self, $request: &$type $(, $body: $btype)?) -> Result<$answer> {
+            self.meddling.pass(Point::Files).await?;
+            self.inner.$name($request $(, $body)?).await
+        })*
+    };
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<I: Instance> Instance for Meddled<I> {
+    type Control = Meddled<I::Control>;
+    type Events = Meddled<I::Events>;
+
+    async fn spawn(&self, exec: &Exec) -> Result<(Self::Control, Self::Events)> {
+        self.meddling.pass(Point::Spawn).await?;
+        let (control, events) = self.inner.spawn(exec).await?;
+        let meddling = || Arc::clone(&self.meddling);
+        Ok((Meddled { inner: control, meddling: meddling() }, Meddled { inner: events, meddling: meddling() }))
+    }
+
+    async fn gone(&self) -> Error {
+        self.inner.gone().await
+    }
+
+    async fn detach(&self) -> Result<()> {
+        self.meddling.pass(Point::Detach).await?;
+        self.inner.detach().await
+    }
+
+    forward! {
+        read_file(request: ReadFile) -> Body;
+        write_file(request: WriteFile, body: Body) -> ();
+        stat(request: Stat) -> FileInfo;
+        list_dir(request: ListDir) -> Vec<FileInfo>;
+        make_dir(request: MakeDir) -> ();
+        remove(request: Remove) -> ();
+        rename(request: Rename) -> ();
+        set_meta(request: SetMeta) -> ();
+        put_tree(request: PutTree, tar: Body) -> ();
+        get_tree(request: GetTree) -> Body;
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<C: Control> Control for Meddled<C> {
+    async fn kill(&self) -> Result<Fate> {
+        self.meddling.pass(Point::Kill).await?;
+        self.inner.kill().await
+    }
+
+    async fn signal(&self, signal: Signal) -> Result<()> {
+        self.meddling.pass(Point::Signal).await?;
+        self.inner.signal(signal).await
+    }
+
+    async fn write(&self, data: Bytes) -> Result<()> {
+        self.meddling.pass(Point::Write).await?;
+        self.inner.write(data).await
+    }
+
+    async fn close_stdin(&self) -> Result<()> {
+        self.inner.close_stdin().await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Events> Events for Meddled<E> {
+    async fn next(&mut self) -> Result<Option<Event>> {
+        self.meddling.pass(Point::Next).await?;
+        self.inner.next().await
+    }
+}

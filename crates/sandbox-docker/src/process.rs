@@ -1,0 +1,473 @@
+//! One exec per command.
+//!
+//! The engine answers the start of an exec before it has started anything: a failure then arrives as text on stdout, with
+//! exit code 126 and no pid. And it ends the stream when the last holder of the pipes has closed them, which may be long
+//! after the program's end. So both the start and the end are asked for, beside the stream.
+
+use crate::{
+    error::{self, Meaning},
+    wire::{self, Link},
+};
+use bollard::{
+    container::LogOutput, errors::Error as Wire, exec::StartExecResults, models::ExecConfig,
+    query_parameters::EventsOptionsBuilder,
+};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use sandbox_core::{Control, Ended, Error, ErrorKind, Event, Events, Exec, Result, SandboxId, Status, Stdin, Tasks};
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::{Mutex, oneshot},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+/// The longest single argument or variable that Linux takes, its end mark included (`MAX_ARG_STRLEN`, with pages of 4 KiB).
+const LONGEST_ARGUMENT: usize = 128 << 10;
+
+/// What all of them may take together: a quarter of the usual 8 MiB of stack, less room for the image's own environment.
+const ALL_ARGUMENTS: usize = (2 << 20) - (32 << 10);
+
+/// After the end, the stream is quiet for this long before it counts as emptied of what the program wrote.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// How long it is waited in all for such a quiet moment. The engine cuts the stream after two seconds.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// More than this cannot have been in pipes and sockets when the program ended.
+const IN_FLIGHT: usize = 4 << 20;
+
+/// No text of a failed start is longer; what is longer is output.
+const LONGEST_REFUSAL: usize = 256 << 10;
+
+pub(crate) async fn spawn(
+    link: &Arc<Link>,
+    container: &SandboxId,
+    tasks: &Tasks,
+    exec: &Exec,
+) -> Result<(Input, ExecEvents)> {
+    check_size(exec)?;
+    let config = ExecConfig {
+        attach_stdin: Some(!matches!(exec.stdin, Stdin::Null)),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        env: Some(exec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        cmd: Some(exec.argv.clone()),
+        working_dir: exec.cwd.clone(),
+        user: exec.user.clone(),
+        ..ExecConfig::default()
+    };
+    let failed = |wire| error::fault("starting the command", Meaning::EXEC, wire);
+    // Made and started in one go; one that is made and never started runs nothing, and goes with the container.
+    let made =
+        link.docker.create_exec(wire::id(container)?, config).await.map_err(|wire| failed(wire).applied(false))?;
+    wire::id(&SandboxId::new(&made.id)).map_err(|e| e.with_kind(ErrorKind::Protocol).applied(false))?;
+    let StartExecResults::Attached { output, input } = link.docker.start_exec(&made.id, None).await.map_err(failed)?
+    else {
+        return Err(Error::new(ErrorKind::Protocol, "the engine started the command without its streams"));
+    };
+    let mut events = ExecEvents {
+        link: Arc::clone(link),
+        exec: made.id,
+        stream: Some(output),
+        early: VecDeque::new(),
+        phase: Phase::Running,
+        since: Instant::now(),
+        look_at: Instant::now(),
+        stop_input: None,
+    };
+    let input = match &exec.stdin {
+        Stdin::Pipe => Some(input),
+        Stdin::Whole(all) => {
+            let (stop, stopped) = oneshot::channel();
+            events.stop_input = Some(stop);
+            tasks.spawn(feed(input, all.clone(), stopped));
+            None
+        }
+        _ => None,
+    };
+    events.started(exec).await?;
+    Ok((Input(Mutex::new(input)), events))
+}
+
+fn check_size(exec: &Exec) -> Result<()> {
+    let arguments = exec.argv.iter().map(|argument| argument.len() + 1);
+    let variables = exec.env.iter().map(|(name, value)| name.len() + value.len() + 2);
+    let (mut longest, mut all) = (0, 0);
+    for size in arguments.chain(variables) {
+        longest = longest.max(size);
+        all += size + size_of::<usize>();
+    }
+    if longest > LONGEST_ARGUMENT || all > ALL_ARGUMENTS {
+        let message = format!("the longest argument takes {longest} bytes, and all arguments and variables take {all}");
+        return Err(Error::new(ErrorKind::ArgumentTooLarge, message)
+            .with_hint("at most 131071 bytes each and about 2 MB in all; pass the rest as input or as a file"));
+    }
+    Ok(())
+}
+
+type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Writes all of the input at the program's pace, until there is nobody left to read it.
+async fn feed(mut input: Writer, all: Bytes, stopped: oneshot::Receiver<()>) {
+    let write = async {
+        // A program that takes no more has ended or closed its input; both are its own affair.
+        if input.write_all(&all).await.is_ok() {
+            drop(input.shutdown().await);
+        }
+    };
+    tokio::select! {
+        () = write => {}
+        _ = stopped => {}
+    }
+}
+
+/// The handle on a running command: its input. Nothing else can be done to one exec.
+pub struct Input(Mutex<Option<Writer>>);
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").finish_non_exhaustive()
+    }
+}
+
+impl Control for Input {
+    async fn write(&self, data: Bytes) -> Result<()> {
+        let mut input = self.0.lock().await;
+        let Some(writer) = input.as_mut() else {
+            return Err(Error::new(ErrorKind::ConnectionLost, "the command's input is closed").applied(false));
+        };
+        let written = async {
+            writer.write_all(&data).await?;
+            writer.flush().await
+        };
+        written
+            .await
+            .map_err(|e| Error::new(ErrorKind::ConnectionLost, "the command takes no more input").with_source(e))
+    }
+
+    async fn close_stdin(&self) -> Result<()> {
+        if let Some(mut writer) = self.0.lock().await.take() {
+            // A program that has ended has no input left to close.
+            drop(writer.shutdown().await);
+        }
+        Ok(())
+    }
+}
+
+type Frames = Pin<Box<dyn Stream<Item = Result<LogOutput, Wire>> + Send>>;
+
+/// What comes out of one exec.
+pub struct ExecEvents {
+    link: Arc<Link>,
+    exec: String,
+    /// `None` once it has ended.
+    stream: Option<Frames>,
+    /// What came while it was not known yet whether the program had started.
+    early: VecDeque<Event>,
+    phase: Phase,
+    since: Instant,
+    /// When the engine is asked next whether the program still runs.
+    look_at: Instant,
+    /// Dropped with the events, which ends the feeding of the input.
+    stop_input: Option<oneshot::Sender<()>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Running,
+    /// Ended, and what it wrote may still be on its way.
+    Ended {
+        code: i32,
+        at: Instant,
+        waited: Duration,
+        bytes: usize,
+    },
+    /// Ended, and said so.
+    Told,
+}
+
+/// What the engine says of an exec.
+enum Look {
+    Starting,
+    Running,
+    NotStarted,
+    Ended(i32),
+    /// The engine could not deliver output, because the stream was cut on the way.
+    Cut,
+}
+
+impl fmt::Debug for ExecEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecEvents")
+            .field("exec", &self.exec)
+            .field("phase", &self.phase)
+            .field("input", &self.stop_input.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Events for ExecEvents {
+    async fn next(&mut self) -> Result<Option<Event>> {
+        if let Some(event) = self.early.pop_front() {
+            return Ok(Some(event));
+        }
+        if matches!(self.phase, Phase::Running) {
+            if let Some(event) = self.running().await? {
+                return Ok(Some(event));
+            }
+        }
+        match self.phase {
+            Phase::Ended { code, at, waited, bytes } => self.emptying(code, at, waited, bytes).await,
+            _ => self.left_behind().await,
+        }
+    }
+}
+
+impl ExecEvents {
+    /// Resolves when the program runs or has run; an error says that it did not.
+    async fn started(&mut self, exec: &Exec) -> Result<()> {
+        let (mut pause, mut held) = (Duration::from_millis(25), 0);
+        loop {
+            match &mut self.stream {
+                // Either there is output, or the stream is over, or a while has passed: each is a reason to look.
+                Some(stream) => match timeout(pause, frame(stream)).await {
+                    Ok(Some(event)) => {
+                        let event = event?;
+                        held += size(&event);
+                        self.early.push_back(event);
+                    }
+                    Ok(None) => self.stream = None,
+                    Err(_) => pause = (pause * 2).min(Duration::from_millis(400)),
+                },
+                None => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(400));
+                }
+            }
+            if held > LONGEST_REFUSAL {
+                return Ok(());
+            }
+            match look(&self.link, &self.exec).await? {
+                Look::Starting if self.stream.is_none() && self.since.elapsed() > Duration::from_secs(30) => {
+                    return Err(Error::new(
+                        ErrorKind::Protocol,
+                        "the engine ended the stream of a command that it never started",
+                    ));
+                }
+                Look::Starting => {}
+                Look::NotStarted => return Err(self.refusal(exec).await),
+                Look::Cut => return Err(cut()),
+                Look::Running => {
+                    self.look_later();
+                    return Ok(());
+                }
+                Look::Ended(code) => {
+                    self.ended(code);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Why it did not start: all that the stream holds is the engine's text.
+    async fn refusal(&mut self, exec: &Exec) -> Error {
+        let mut text = Vec::new();
+        let mut add = |event: &Event| match event {
+            Event::Stdout(bytes) | Event::Stderr(bytes) if text.len() < LONGEST_REFUSAL => {
+                text.extend_from_slice(bytes)
+            }
+            _ => {}
+        };
+        self.early.iter().for_each(&mut add);
+        let rest = async {
+            while let Some(stream) = &mut self.stream {
+                match frame(stream).await {
+                    Some(Ok(event)) => add(&event),
+                    _ => break,
+                }
+            }
+        };
+        // The text is complete when the engine closes the stream, which it does at once.
+        drop(timeout(Duration::from_secs(3), rest).await);
+        let program = exec.argv.first().map_or("", String::as_str);
+        error::not_started(&String::from_utf8_lossy(&text), program, exec.cwd.as_deref(), exec.user.as_deref())
+    }
+
+    /// What the program writes; `None` once it has ended.
+    async fn running(&mut self) -> Result<Option<Event>> {
+        loop {
+            // Also while output flows: what the program left behind may write for ever.
+            if Instant::now() >= self.look_at {
+                match look(&self.link, &self.exec).await? {
+                    Look::Ended(code) => {
+                        self.ended(code);
+                        return Ok(None);
+                    }
+                    Look::Cut => return Err(cut()),
+                    Look::NotStarted => {
+                        return Err(Error::new(ErrorKind::Protocol, "the engine forgot that the command runs"));
+                    }
+                    Look::Starting | Look::Running => self.look_later(),
+                }
+            }
+            let Some(stream) = &mut self.stream else {
+                tokio::time::sleep_until(self.look_at).await;
+                continue;
+            };
+            match timeout_at(self.look_at, frame(stream)).await {
+                Ok(Some(event)) => return event.map(Some),
+                // The end of the stream is most often that of the program.
+                Ok(None) => {
+                    self.stream = None;
+                    self.since = Instant::now();
+                    self.look_at = self.since;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The program has ended: first what it wrote, then the news.
+    async fn emptying(&mut self, code: i32, at: Instant, waited: Duration, bytes: usize) -> Result<Option<Event>> {
+        let ended = Ok(Some(Event::Ended(Ended::program(Status::Code(code)))));
+        let began = Instant::now();
+        let patience = PATIENCE.saturating_sub(waited).min(QUIET);
+        if let Some(stream) = self.stream.as_mut().filter(|_| bytes < IN_FLIGHT && !patience.is_zero()) {
+            match timeout(patience, frame(stream)).await {
+                Ok(Some(Ok(event))) => {
+                    // Only waiting counts: output that is there is taken, however slow its reader.
+                    let (waited, bytes) = (waited + began.elapsed(), bytes + size(&event));
+                    self.phase = Phase::Ended { code, at, waited, bytes };
+                    return Ok(Some(event));
+                }
+                Ok(None) => self.stream = None,
+                // The engine itself cuts the stream two seconds after the end.
+                Ok(Some(Err(_))) if at.elapsed() > Duration::from_secs(1) => self.stream = None,
+                Ok(Some(Err(error))) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        self.phase = Phase::Told;
+        ended
+    }
+
+    /// Output of what outlived the program. How its stream ends says nothing about the program.
+    async fn left_behind(&mut self) -> Result<Option<Event>> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        match frame(stream).await {
+            Some(Ok(event)) => Ok(Some(event)),
+            _ => {
+                self.stream = None;
+                Ok(None)
+            }
+        }
+    }
+
+    fn ended(&mut self, code: i32) {
+        self.phase = Phase::Ended { code, at: Instant::now(), waited: Duration::ZERO, bytes: 0 };
+        self.stop_input = None;
+    }
+
+    /// Asking costs a connection, so it is done ever more seldom; at once after the stream's end, when an answer is due.
+    fn look_later(&mut self) {
+        let least = if self.stream.is_none() { 10 } else { 100 };
+        let pause = (self.since.elapsed() / 4).clamp(Duration::from_millis(least), Duration::from_secs(1));
+        self.look_at = Instant::now() + pause;
+    }
+}
+
+async fn look(link: &Link, exec: &str) -> Result<Look> {
+    let found = link.docker.inspect_exec(exec).await;
+    let now = found.map_err(|wire| error::fault("asking about the command", Meaning::EXEC, wire))?;
+    let pid = now.pid.unwrap_or(0);
+    Ok(match (now.running.unwrap_or(false), now.exit_code) {
+        // A code only counts when it no longer runs; but one that is there before says that the engine gave it up.
+        (true, Some(126)) if pid != 0 => Look::Cut,
+        (true, _) if pid == 0 => Look::Starting,
+        (true, _) => Look::Running,
+        (false, None) => Look::Starting,
+        (false, Some(126 | 127)) if pid == 0 => Look::NotStarted,
+        // The code that a program may have, and that the engine writes down when it gives up a stream.
+        (false, Some(126)) if given_up(link, exec, now.container_id.as_deref(), pid).await => Look::Cut,
+        (false, Some(code)) => Look::Ended(i32::try_from(code).unwrap_or(i32::MAX)),
+    })
+}
+
+/// Whether the engine gave up the stream of an exec that it calls ended with 126. Then it no longer heard of the program's
+/// own end: its event carries another code, or the program is still there.
+async fn given_up(link: &Link, exec: &str, container: Option<&str>, pid: i64) -> bool {
+    let Some(container) = container.filter(|id| wire::sound(id)) else { return false };
+    let filters = HashMap::from([("container", vec![container]), ("event", vec!["exec_die"])]);
+    // Since a moment long ago, by whatever clock: the engine keeps its latest few hundred events.
+    let options = EventsOptionsBuilder::default().since("1").filters(&filters).build();
+    let mut events = pin!(link.docker.events(Some(options)));
+    let code = async {
+        while let Some(Ok(event)) = events.next().await {
+            let said = event.actor.and_then(|actor| actor.attributes).unwrap_or_default();
+            if said.get("execID").is_some_and(|id| id == exec) {
+                return said.get("exitCode").cloned();
+            }
+        }
+        None
+    };
+    if let Ok(Some(code)) = timeout(Duration::from_secs(1), code).await {
+        return code != "126";
+    }
+    let Ok(top) = link.docker.top_processes(container, None).await else { return false };
+    let column = top.titles.iter().flatten().position(|title| title == "PID");
+    let pid = pid.to_string();
+    let mut rows = top.processes.into_iter().flatten();
+    column.is_some_and(|column| rows.any(|row| row.get(column) == Some(&pid)))
+}
+
+/// The next piece of output; `None` is the end of the stream.
+async fn frame(stream: &mut Frames) -> Option<Result<Event>> {
+    loop {
+        return match stream.next().await? {
+            Ok(LogOutput::StdOut { message } | LogOutput::StdErr { message }) if message.is_empty() => continue,
+            Ok(LogOutput::StdOut { message }) => Some(Ok(Event::Stdout(message))),
+            Ok(LogOutput::StdErr { message }) => Some(Ok(Event::Stderr(message))),
+            Ok(LogOutput::StdIn { .. }) => continue,
+            // The client hands out what is left of a frame that was cut as if it came from a terminal.
+            Ok(LogOutput::Console { .. }) => Some(Err(cut())),
+            Err(wire) => Some(Err(error::fault("reading the command's output", Meaning::EXEC, wire))),
+        };
+    }
+}
+
+fn cut() -> Error {
+    Error::new(ErrorKind::ConnectionLost, "the stream of the command's output was cut")
+}
+
+fn size(event: &Event) -> usize {
+    match event {
+        Event::Stdout(bytes) | Event::Stderr(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_checked_before_anything_is_sent() {
+        let kind = |exec: &Exec| check_size(exec).map_err(|error| error.kind());
+        assert_eq!(kind(&Exec::new(["x".repeat(LONGEST_ARGUMENT - 1)])), Ok(()));
+        assert_eq!(kind(&Exec::new(["x".repeat(LONGEST_ARGUMENT)])), Err(ErrorKind::ArgumentTooLarge));
+        assert_eq!(kind(&Exec::new(vec!["x".repeat(100_000); 20])), Ok(()));
+        assert_eq!(kind(&Exec::new(vec!["x".repeat(100_000); 21])), Err(ErrorKind::ArgumentTooLarge));
+        let mut exec = Exec::new(["x"]);
+        exec.env = vec![("A".into(), "x".repeat(LONGEST_ARGUMENT - 3))];
+        assert_eq!(kind(&exec), Ok(()));
+        exec.env = vec![("A".into(), "x".repeat(LONGEST_ARGUMENT - 2))];
+        assert_eq!(kind(&exec), Err(ErrorKind::ArgumentTooLarge));
+    }
+}

@@ -1,0 +1,56 @@
+//! The raw traits against a real engine: what the contract suite does not reach. Without an engine every test is ignored with
+//! the reason; with `SANDBOX_CONTRACT=require` it fails instead. The image `sandbox-test/busybox:1` comes from
+//! `cargo xtask images`.
+
+#![expect(clippy::unwrap_used, reason = "a test with its own harness is still a test")]
+
+mod commands;
+mod files;
+mod lab;
+mod lifecycle;
+mod network;
+mod proxy;
+
+use lab::Lab;
+use libtest_mimic::{Arguments, Completion, Trial};
+use std::{future::Future, pin::Pin, process::ExitCode};
+
+type Body = fn(Lab) -> Pin<Box<dyn Future<Output = ()>>>;
+
+macro_rules! trials {
+    ($($module:ident: $($name:ident)*;)*) => {
+        [$($((concat!(stringify!($module), "::", stringify!($name)), (|lab| Box::pin($module::$name(lab))) as Body),)*)*]
+    };
+}
+
+fn main() -> ExitCode {
+    let all = trials! {
+        lifecycle: create_run_list_destroy facts_are_offline_and_probed working_directories ids_that_are_no_ids
+            foreign_containers_are_left_alone attach_tells_gone_from_unknown cut_creates_leave_nothing lifetime_ends_it
+            a_killed_container_is_gone images_that_cannot_be_used users_and_caps first_process_cannot_be_stopped
+            no_engine_and_no_runtime;
+        commands: failed_starts_are_errors text_of_the_engine_stays_output output_is_exact a_slow_reader_loses_nothing
+            codes_of_programs input_whole input_piece_by_piece input_that_nobody_reads a_background_child_does_not_hold_the_end
+            a_background_flood_does_not_hold_the_end a_program_that_closes_its_output many_at_once;
+        files: trees_go_in_and_come_out targets_that_cannot_be_written what_is_at_a_path constant_memory a_source_that_fails
+            what_the_engine_does_not_see;
+        network: deny_has_no_interface open_is_a_bridge_of_its_own;
+        proxy: a_cut_connection_is_no_exit gone_survives_a_cut_connection;
+    };
+    let trials = all.into_iter().map(|(name, body)| Trial::ignorable_test(name, move || run(body))).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn run(body: Body) -> Result<Completion, libtest_mimic::Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    match runtime.block_on(Lab::open(runtime.handle().clone())) {
+        Ok(lab) => {
+            runtime.block_on(lab::checked(lab, body))?;
+            Ok(Completion::Completed)
+        }
+        Err(reason) if std::env::var("SANDBOX_CONTRACT").is_ok_and(|value| value == "require") => {
+            Err(format!("SANDBOX_CONTRACT=require is set, and {reason}").into())
+        }
+        Err(reason) => Ok(Completion::ignored_with(reason)),
+    }
+}

@@ -1,0 +1,90 @@
+//! A connection to the engine that can be cut.
+
+use crate::lab::{Lab, Ran, collect, out, sh};
+use sandbox_core::{ErrorKind, Instance};
+use sandbox_docker::{Docker, Pull};
+use std::time::Duration;
+use tokio::{
+    io::copy_bidirectional,
+    net::{UnixListener, UnixStream},
+    sync::watch,
+};
+
+struct Proxy {
+    address: String,
+    cut: watch::Sender<u32>,
+    _folder: tempfile::TempDir,
+}
+
+impl Proxy {
+    fn new(lab: &Lab) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let (cut, cuts) = watch::channel(0);
+        let handle = lab.handle.clone();
+        lab.handle.spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut cuts = cuts.clone();
+                cuts.mark_unchanged();
+                handle.spawn(async move {
+                    let Ok(mut far) = UnixStream::connect("/var/run/docker.sock").await else { return };
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        _ = cuts.changed() => {}
+                    }
+                });
+            }
+        });
+        Self { address: format!("unix://{}", path.display()), cut, _folder: folder }
+    }
+
+    /// Ends every connection that is open now.
+    fn cut(&self) {
+        self.cut.send_modify(|count| *count += 1);
+    }
+}
+
+pub(crate) async fn a_cut_connection_is_no_exit(lab: Lab) {
+    let proxy = Proxy::new(&lab);
+    let plain = Docker::plain().pull(Pull::Never).host(&proxy.address);
+    let made = lab.create_on(&plain, lab.spec()).await.unwrap();
+    assert_eq!(out(&made.instance, "echo control").await, "control");
+    let exec = sh("i=0; while [ $i -lt 40 ]; do echo $i; sleep 0.1; i=$((i+1)); done");
+    let (_control, mut events) = made.instance.spawn(&exec).await.unwrap();
+    let mut ran = Ran::default();
+    assert!(collect(&mut ran, &mut events).await.unwrap());
+    proxy.cut();
+    let error = loop {
+        match collect(&mut ran, &mut events).await {
+            Ok(true) if ran.code.is_none() => {}
+            Ok(_) => panic!("it ended with {:?} after a part of its output: {:?}", ran.code, ran.text()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.kind(), error.may_have_applied()), (ErrorKind::ConnectionLost, true), "{error:?}");
+    lab.destroy(made).await;
+}
+
+pub(crate) async fn gone_survives_a_cut_connection(lab: Lab) {
+    let proxy = Proxy::new(&lab);
+    let plain = Docker::plain().pull(Pull::Never).host(&proxy.address);
+    let made = lab.create_on(&plain, lab.spec().lifetime(Duration::from_secs(6))).await.unwrap();
+    let cutting = async {
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            proxy.cut();
+        }
+        std::future::pending::<()>().await;
+    };
+    let gone =
+        async { tokio::time::timeout(Duration::from_secs(60), made.instance.gone()).await.expect("its lifetime ends") };
+    let began = std::time::Instant::now();
+    let gone = tokio::select! {
+        gone = gone => gone,
+        () = cutting => unreachable!("it never ends"),
+    };
+    assert_eq!(gone.kind(), ErrorKind::Gone);
+    assert!(began.elapsed() > Duration::from_secs(3), "a cut is not an end: {gone}");
+    lab.destroy(made).await;
+}

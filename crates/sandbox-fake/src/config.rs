@@ -1,0 +1,194 @@
+//! The fake as its users set it up and look into it.
+
+use crate::{
+    clock::VirtualClock,
+    image::Image,
+    program::{Proc, program},
+    world::{Kernel, Room, lock},
+};
+use bytes::Bytes;
+use sandbox_core::{Resources, SandboxId};
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+
+/// A world of sandboxes in memory, and the backend that makes them. Clones share the world.
+///
+/// When the last clone and the last [`World`] are gone, so are its sandboxes.
+#[derive(Clone)]
+pub struct Fake {
+    world: World,
+}
+
+impl Fake {
+    /// A world with one image, `default`, and the built-in programs.
+    pub fn new() -> Self {
+        Self { world: World(Arc::new(Owner(Kernel::new()))) }
+    }
+
+    /// Adds a program, as `/bin/NAME` of every image of sandboxes made from now on. It replaces one of the same name.
+    pub fn program<F>(self, name: impl Into<String>, run: impl Fn(Proc) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = i32> + Send + 'static,
+    {
+        lock(&self.kernel().catalogue).add_program(name.into(), program(run));
+        self
+    }
+
+    /// Adds an image, or replaces it; `default` is the one for specs that name none.
+    pub fn image(self, name: impl Into<String>, image: Image) -> Self {
+        lock(&self.kernel().catalogue).add_image(name.into(), image);
+        self
+    }
+
+    /// Adds a host that sandboxes with an open network reach at a port, and what it says to whoever connects.
+    pub fn host(self, name: impl AsRef<str>, port: u16, answer: impl Into<Bytes>) -> Self {
+        let name = name.as_ref().to_ascii_lowercase();
+        lock(&self.kernel().catalogue).hosts.insert((name, port), answer.into());
+        self
+    }
+
+    /// The world, to look at from outside.
+    pub fn world(&self) -> World {
+        self.world.clone()
+    }
+
+    pub(crate) fn kernel(&self) -> &Arc<Kernel> {
+        &self.world.0.0
+    }
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Fake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fake").field("world", &self.world).finish()
+    }
+}
+
+/// A look at a world from outside: what the provider itself would say.
+#[derive(Clone)]
+pub struct World(Arc<Owner>);
+
+/// Ends all sandboxes with the last handle: programs hold their world.
+struct Owner(Arc<Kernel>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.with(|state, after| {
+            let all: Vec<u64> = state.rooms.keys().copied().collect();
+            all.into_iter().for_each(|room| state.end_room(room, after));
+        });
+    }
+}
+
+impl World {
+    /// How many sandboxes live.
+    pub fn count(&self) -> usize {
+        self.kernel().with(|state, _| state.rooms.len())
+    }
+
+    /// How many sandboxes live that have all these labels.
+    pub fn count_labelled(&self, labels: &BTreeMap<String, String>) -> usize {
+        let matches = |room: &&Room| labels.iter().all(|(name, value)| room.labels.get(name) == Some(value));
+        self.kernel().with(|state, _| state.rooms.values().filter(matches).count())
+    }
+
+    /// The sandboxes that live, in the order in which they were made.
+    pub fn sandboxes(&self) -> Vec<SandboxId> {
+        self.kernel().with(|state, _| state.rooms.values().map(|room| room.id.clone()).collect())
+    }
+
+    /// The processes of a sandbox that live, by number; none where it does not live.
+    pub fn processes(&self, id: &SandboxId) -> Vec<ProcessInfo> {
+        self.look(id, |room| {
+            room.processes
+                .iter()
+                .map(|(pid, process)| ProcessInfo {
+                    pid: *pid,
+                    parent: process.parent,
+                    group: process.group,
+                    session: process.session,
+                    argv: process.argv.to_vec(),
+                    user: process.user.name.to_string(),
+                })
+                .collect()
+        })
+        .unwrap_or_default()
+    }
+
+    /// The labels of a sandbox that lives.
+    pub fn labels(&self, id: &SandboxId) -> Option<BTreeMap<String, String>> {
+        self.look(id, |room| room.labels.clone())
+    }
+
+    /// What limits a sandbox that lives, every amount set.
+    pub fn resources(&self, id: &SandboxId) -> Option<Resources> {
+        self.look(id, |room| room.resources.clone())
+    }
+
+    /// Ends a sandbox behind the adapter's back, as its provider might. False where it does not live.
+    pub fn expire(&self, id: &SandboxId) -> bool {
+        let kernel = self.kernel();
+        kernel.with(|state, after| {
+            let found = find(state, id);
+            if let Some(room) = found {
+                state.end_room(room, after);
+            }
+            found.is_some()
+        })
+    }
+
+    /// The virtual time since the world was made.
+    pub fn now(&self) -> Duration {
+        self.kernel().now()
+    }
+
+    /// The clock of this world.
+    pub fn clock(&self) -> VirtualClock {
+        VirtualClock::new(self.kernel())
+    }
+
+    fn kernel(&self) -> &Arc<Kernel> {
+        &self.0.0
+    }
+
+    fn look<R>(&self, id: &SandboxId, look: impl FnOnce(&Room) -> R) -> Option<R> {
+        self.kernel().with(|state, _| find(state, id).and_then(|room| state.rooms.get(&room)).map(look))
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("sandboxes", &self.count()).field("now", &self.now()).finish()
+    }
+}
+
+/// A process that lives, as the table has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessInfo {
+    /// Its number.
+    pub pid: u32,
+    /// Its parent's number; 1 where that has ended.
+    pub parent: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// Its command line.
+    pub argv: Vec<String>,
+    /// The name of its user.
+    pub user: String,
+}
+
+/// The number in an id of this crate.
+pub(crate) fn number(id: &SandboxId) -> Option<u64> {
+    id.as_str().strip_prefix("fake-")?.parse().ok()
+}
+
+fn find(state: &crate::world::State, id: &SandboxId) -> Option<u64> {
+    number(id).filter(|number| state.rooms.get(number).is_some_and(|room| room.id == *id))
+}

@@ -1,0 +1,241 @@
+//! Who lets programs run when no call of the adapter does, and who moves the virtual clock.
+//!
+//! Every sandbox that is in somebody's hands has one background task. One of these tasks, in whichever engine, leads; the
+//! others stand by. With nobody there, the world stands still.
+//!
+//! # When time moves
+//!
+//! Time stands still while any program can run. Once none can, it jumps to the next timer, after a short real wait that
+//! leaves whoever is outside the time to do something. Anything that comes from outside begins the wait anew. The wait is
+//! made of ticks that are counted, not measured, so it stretches with the load of the machine.
+//!
+//! - A program's own sleep is next: one tick, or the sleep itself where that is shorter.
+//! - A deadline, or somebody outside who asked the clock, is next: a thousandth of the time to it, at most [`PATIENCE`].
+//!   While a program waits for somebody outside (input that may still come, output that is not taken, a transfer), the
+//!   time to it, at most [`OUTSIDE`].
+//! - A lifetime: never. It ends a sandbox when time passes it for another reason.
+//!
+//! Where it does not get quiet, because a program runs without end, or reads and writes all the time, virtual time is real
+//! time: once the same timer has been next for [`BUSY`].
+
+use super::{Kernel, Key, State, lock};
+use std::{
+    collections::BTreeMap,
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+use tokio::time::Sleep;
+
+const TICK: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_millis(500);
+const OUTSIDE: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_millis(100);
+
+/// How many polls of programs before the worker is given back.
+const SHARE: usize = 256;
+
+#[derive(Default)]
+pub(crate) struct Leaders {
+    all: Mutex<All>,
+    /// Whether the leader is awake, or has been woken.
+    awake: AtomicBool,
+}
+
+#[derive(Default)]
+struct All {
+    number: u64,
+    leader: Option<(u64, Waker)>,
+    standby: BTreeMap<u64, Waker>,
+}
+
+impl Leaders {
+    pub(crate) fn kick(&self) {
+        if self.awake.swap(true, SeqCst) {
+            return;
+        }
+        let leader = lock(&self.all).leader.as_ref().map(|(_, waker)| waker.clone());
+        match leader {
+            Some(waker) => waker.wake(),
+            None => self.awake.store(false, SeqCst),
+        }
+    }
+
+    /// Says whether this one leads.
+    fn stand(&self, number: u64, waker: &Waker) -> bool {
+        let mut all = lock(&self.all);
+        match &mut all.leader {
+            Some((leader, known)) if *leader == number => known.clone_from(waker),
+            None => {
+                all.standby.remove(&number);
+                all.leader = Some((number, waker.clone()));
+            }
+            Some(_) => {
+                all.standby.insert(number, waker.clone());
+                return false;
+            }
+        }
+        true
+    }
+
+    fn leave(&self, number: u64) {
+        let next = {
+            let mut all = lock(&self.all);
+            all.standby.remove(&number);
+            if all.leader.as_ref().is_none_or(|(leader, _)| *leader != number) {
+                return;
+            }
+            all.leader = None;
+            all.standby.pop_first().map(|(next, waker)| {
+                all.leader = Some((next, waker.clone()));
+                waker
+            })
+        };
+        self.awake.store(next.is_some(), SeqCst);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+/// The background task of one sandbox; never ends by itself.
+pub(crate) async fn lead(kernel: Arc<Kernel>) {
+    let number = {
+        let mut all = lock(&kernel.leaders.all);
+        all.number += 1;
+        all.number
+    };
+    let mut leader =
+        Leader { kernel, number, tick: None, waited: Duration::ZERO, busy: Duration::ZERO, next: None, stirred: 0 };
+    poll_fn(|cx| leader.poll(cx)).await;
+}
+
+struct Leader {
+    kernel: Arc<Kernel>,
+    number: u64,
+    tick: Option<Tick>,
+    /// How long it has been quiet, in ticks.
+    waited: Duration,
+    /// How long it has not been quiet while the same timer was next.
+    busy: Duration,
+    next: Option<Key>,
+    stirred: u64,
+}
+
+struct Tick {
+    sleep: Pin<Box<Sleep>>,
+    length: Duration,
+    began: Instant,
+}
+
+impl Leader {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.kernel.leaders.stand(self.number, cx.waker()) {
+            return Poll::Pending;
+        }
+        loop {
+            self.kernel.leaders.awake.store(true, SeqCst);
+            let more = self.kernel.turn().is_some_and(|mut turn| turn.run(SHARE));
+            let waits = self.time(cx);
+            if more {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !waits {
+                continue;
+            }
+            self.kernel.leaders.awake.store(false, SeqCst);
+            // Whoever made something runnable before that line saw a leader that was awake, and did not wake it.
+            if !self.kernel.executor.is_waiting() && (self.tick.is_some() || !self.kernel.is_timed()) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Waits for ticks and moves time; false where there is more to do.
+    fn time(&mut self, cx: &mut Context<'_>) -> bool {
+        let kernel = Arc::clone(&self.kernel);
+        if let Some(tick) = &mut self.tick {
+            if tick.sleep.as_mut().poll(cx).is_pending() {
+                return true;
+            }
+        }
+        let passed = self.tick.take();
+        let stirred = kernel.stirred.load(SeqCst);
+        let still = std::mem::replace(&mut self.stirred, stirred) == stirred
+            && kernel.executor.is_quiet()
+            && kernel.computing.load(SeqCst) == 0;
+        let outside = kernel.transfers.load(SeqCst) > 0;
+        let todo = kernel.with(|state, after| {
+            let (next, _) = state.timers.next()?;
+            let same = self.next.replace(next) == Some(next);
+            if let Some(tick) = &passed {
+                if still {
+                    (self.waited, self.busy) = (self.waited + tick.length, Duration::ZERO);
+                } else {
+                    let real = tick.began.elapsed();
+                    self.waited = Duration::ZERO;
+                    self.busy = if same { self.busy + real } else { Duration::ZERO };
+                    if self.busy >= BUSY && state.flow(real, after) {
+                        return Some(None);
+                    }
+                }
+            }
+            let need = patience(state, outside)?;
+            if passed.is_some() && still && self.waited >= need {
+                state.jump(after);
+                return Some(None);
+            }
+            Some(Some(need))
+        });
+        match todo {
+            // There is no timer that time moves for.
+            None => {
+                (self.waited, self.busy) = (Duration::ZERO, Duration::ZERO);
+                kernel.ticking.store(false, SeqCst);
+                true
+            }
+            Some(None) => {
+                self.waited = Duration::ZERO;
+                false
+            }
+            Some(Some(need)) => {
+                let length = TICK.min(need.saturating_sub(self.waited)).max(Duration::from_micros(100));
+                kernel.ticking.store(true, SeqCst);
+                self.tick = Some(Tick { sleep: Box::pin(tokio::time::sleep(length)), length, began: Instant::now() });
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.kernel.leaders.leave(self.number);
+    }
+}
+
+impl Kernel {
+    fn is_timed(&self) -> bool {
+        self.with(|state, _| state.timers.next().is_some())
+    }
+}
+
+/// How long to wait before time jumps; `None` where there is nothing to jump to.
+fn patience(state: &State, transfer: bool) -> Option<Duration> {
+    let ((at, _), sleep) = state.timers.next()?;
+    let distance = at - state.timers.now().min(at);
+    let most = if sleep {
+        TICK
+    } else if transfer || state.waits_for_outside() {
+        OUTSIDE
+    } else {
+        (distance / 1000).clamp(TICK, PATIENCE)
+    };
+    Some(distance.min(most))
+}

@@ -1,0 +1,72 @@
+//! One sandbox as its kernel knows it.
+
+use super::{After, Env, Key, command::Command, pipe::Pipe, process::Process};
+use crate::{fs::Fs, image::User};
+use sandbox_core::{NetworkPolicy, Resources, SandboxId};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    task::Waker,
+    time::Duration,
+};
+
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) id: SandboxId,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) env: Env,
+    pub(crate) cwd: String,
+    pub(crate) user: User,
+    pub(crate) users: Arc<[User]>,
+    pub(crate) network: NetworkPolicy,
+    /// All of them set: what is asked for, else the default.
+    pub(crate) resources: Resources,
+    pub(crate) created: Duration,
+    pub(crate) lifetime: Key,
+    pub(crate) files: Arc<Mutex<Fs>>,
+    pub(crate) processes: BTreeMap<u32, Process>,
+    pub(crate) last_pid: u32,
+    pub(crate) commands: BTreeMap<u64, Command>,
+    pub(crate) pipes: BTreeMap<u64, Pipe>,
+    /// Names commands and pipes.
+    pub(crate) number: u64,
+    pub(crate) memory: u64,
+    /// Whoever waits for its end.
+    pub(crate) gone: Vec<Waker>,
+}
+
+impl Room {
+    pub(crate) fn number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    pub(crate) fn user(&self, name: &str) -> Option<User> {
+        User::find(&self.users, name)
+    }
+
+    /// How many processes it may have.
+    pub(crate) fn most_processes(&self) -> usize {
+        self.resources.pids.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+    }
+
+    /// A new pipe; its name.
+    pub(crate) fn pipe(&mut self, pipe: Pipe) -> u64 {
+        let name = self.number();
+        self.pipes.insert(name, pipe);
+        name
+    }
+
+    pub(crate) fn close_reader(&mut self, pipe: u64, after: &mut After) {
+        if let Some(end) = self.pipes.get_mut(&pipe) {
+            end.drop_reader(after);
+        }
+        self.forget_pipe(pipe);
+    }
+
+    pub(crate) fn forget_pipe(&mut self, pipe: u64) {
+        if self.pipes.get(&pipe).is_some_and(Pipe::is_unused) {
+            self.pipes.remove(&pipe);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! What the kernel does: births and deaths of processes, signals, timers, ends of sandboxes.
+
+use super::{
+    After, Env, Exit, Kernel, Key, Output, Room, Sink, Source, Stream, Task, Timer,
+    command::Command,
+    pipe::Pipe,
+    process::{End, INIT, Process, Signals, bit, is_harmless},
+    timers::Timers,
+};
+use crate::{
+    image::User,
+    program::{Proc, Program},
+};
+use bytes::Bytes;
+use sandbox_core::{Cause, Ended, Error, ErrorKind, Signal, Status, Stdin};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) rooms: BTreeMap<u64, Room>,
+    /// The number of the last sandbox made.
+    pub(crate) last_room: u64,
+    pub(crate) timers: Timers,
+}
+
+/// A program about to run.
+pub(crate) struct Launch {
+    pub(crate) program: Program,
+    pub(crate) argv: Arc<[String]>,
+    pub(crate) env: Env,
+    pub(crate) cwd: String,
+    pub(crate) user: User,
+}
+
+/// Where a process comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Birth {
+    pub(crate) parent: u32,
+    pub(crate) command: u64,
+    pub(crate) stdin: Source,
+    pub(crate) stdout: Sink,
+    pub(crate) stderr: Sink,
+    /// In a session of its own.
+    pub(crate) session: bool,
+    /// Its parent has ended already.
+    pub(crate) orphan: bool,
+}
+
+impl State {
+    pub(crate) fn room(&mut self, room: u64) -> Result<&mut Room, Error> {
+        self.rooms.get_mut(&room).ok_or_else(gone)
+    }
+
+    pub(crate) fn process(&mut self, room: u64, pid: u32) -> Option<&mut Process> {
+        self.rooms.get_mut(&room)?.processes.get_mut(&pid)
+    }
+
+    /// Starts a command; its number.
+    pub(crate) fn command(
+        &mut self,
+        kernel: &Arc<Kernel>,
+        room: u64,
+        launch: Launch,
+        stdin: &Stdin,
+        limit: (Duration, Option<Duration>),
+        after: &mut After,
+    ) -> Result<u64, Error> {
+        let (timeout, grace) = limit;
+        let entry = self.room(room)?;
+        if entry.processes.len() >= entry.most_processes() {
+            let most = entry.processes.len();
+            return Err(Error::new(ErrorKind::StartFailed, format!("the sandbox already has {most} processes"))
+                .with_hint("end some of them, or raise the cap on processes of the sandbox")
+                .applied(false));
+        }
+        let number = entry.number();
+        let stdin = match stdin {
+            Stdin::Whole(all) => Some(Pipe::input(all.clone(), false)),
+            Stdin::Pipe => Some(Pipe::input(Bytes::new(), true)),
+            _ => None,
+        };
+        let stdin = stdin.map(|pipe| entry.pipe(pipe));
+        let command = Command {
+            main: 0,
+            running: true,
+            processes: 0,
+            stdin,
+            timers: Vec::new(),
+            cause: None,
+            out_of_memory: false,
+            output: Output::default(),
+        };
+        entry.commands.insert(number, command);
+        let birth = Birth {
+            parent: INIT,
+            command: number,
+            stdin: stdin.map_or(Source::Null, Source::Pipe),
+            stdout: Sink::Command(Stream::Stdout),
+            stderr: Sink::Command(Stream::Stderr),
+            session: true,
+            orphan: false,
+        };
+        let (pid, _) = self.birth(kernel, room, launch, birth)?;
+        let mut timers = vec![self.timers.set(timeout, Timer::Deadline(room, number))];
+        if let Some(grace) = grace {
+            timers.push(self.timers.set(timeout.saturating_sub(grace), Timer::Term(room, number)));
+        }
+        after.armed = true;
+        if let Some(command) = self.room(room)?.commands.get_mut(&number) {
+            (command.main, command.timers) = (pid, timers);
+        }
+        Ok(number)
+    }
+
+    /// Puts a process into the table and lets it run.
+    pub(crate) fn birth(
+        &mut self,
+        kernel: &Arc<Kernel>,
+        room: u64,
+        launch: Launch,
+        birth: Birth,
+    ) -> Result<(u32, Arc<Mutex<End>>), Error> {
+        let number = room;
+        let room = self.room(number)?;
+        if room.processes.len() >= room.most_processes() {
+            return Err(Error::new(ErrorKind::StartFailed, "resource temporarily unavailable").applied(false));
+        }
+        // One that has ended already, between the parent and its orphan, had a number too.
+        room.last_pid += 1 + u32::from(birth.orphan);
+        let pid = room.last_pid.max(INIT + 1);
+        room.last_pid = pid;
+        let parent = room.processes.get(&birth.parent);
+        let (group, session) = match parent {
+            Some(parent) if !birth.session => (parent.group, parent.session),
+            _ => (pid, pid),
+        };
+        let signals = parent.map(|parent| parent.signals.inherited()).unwrap_or_default();
+        let task = Task::new(kernel, number, pid);
+        let proc = Proc::new(kernel, number, pid, &launch, &room.files);
+        let program = launch.program;
+        task.set(Box::pin(async move { program(proc).await }));
+        let end = Arc::new(Mutex::new(End::default()));
+        let process = Process {
+            parent: if birth.orphan { INIT } else { birth.parent },
+            group,
+            session,
+            argv: launch.argv,
+            user: launch.user,
+            command: birth.command,
+            task: Arc::clone(&task),
+            memory: 0,
+            stdin: birth.stdin,
+            stdout: birth.stdout,
+            stderr: birth.stderr,
+            signals,
+            end: Arc::clone(&end),
+        };
+        if let Source::Pipe(pipe) = birth.stdin {
+            room.pipes.entry(pipe).or_default().add_reader();
+        }
+        for sink in [birth.stdout, birth.stderr] {
+            room.open(birth.command, sink);
+        }
+        if let Some(command) = room.commands.get_mut(&birth.command) {
+            command.processes += 1;
+        }
+        room.processes.insert(pid, process);
+        kernel.ready(&task);
+        Ok((pid, end))
+    }
+
+    /// A program returned.
+    pub(crate) fn exited(&mut self, room: u64, pid: u32, exit: Exit, after: &mut After) {
+        let code = match exit {
+            Exit::Code(code) => code & 0xff,
+            Exit::Panic => 101,
+        };
+        self.die(room, pid, Status::Code(code), after);
+    }
+
+    /// Takes a process off the table.
+    pub(crate) fn die(&mut self, room: u64, pid: u32, status: Status, after: &mut After) {
+        let Some(entry) = self.rooms.get_mut(&room) else { return };
+        let Some(process) = entry.processes.remove(&pid) else { return };
+        process.task.end();
+        after.tasks.push(process.task);
+        entry.memory -= process.memory;
+        for child in entry.processes.values_mut().filter(|child| child.parent == pid) {
+            child.parent = INIT;
+        }
+        if let Source::Pipe(pipe) = process.stdin {
+            entry.close_reader(pipe, after);
+        }
+        let mut ended = None;
+        if let Some(command) = entry.commands.get_mut(&process.command) {
+            command.processes -= 1;
+            if command.main == pid {
+                command.running = false;
+                let cause = match (command.cause, status) {
+                    (Some(cause), _) => cause,
+                    (None, Status::Signal(9) | Status::Code(137)) if command.out_of_memory => Cause::OutOfMemory,
+                    _ => Cause::Program,
+                };
+                command.output.end(Ended::new(status, cause), after);
+                ended = Some(std::mem::take(&mut command.timers));
+            }
+        }
+        for sink in [process.stdout, process.stderr] {
+            entry.close(process.command, sink, after);
+        }
+        entry.forget_command(process.command, after);
+        ended.into_iter().flatten().for_each(|key| self.timers.cancel(&key));
+        let mut end = super::lock(&process.end);
+        end.status = Some(status);
+        after.wakers.append(&mut end.wakers);
+    }
+
+    /// Ends all processes of a command, at once.
+    pub(crate) fn kill_command(&mut self, room: u64, command: u64, cause: Cause, after: &mut After) {
+        let Some(entry) = self.rooms.get_mut(&room) else { return };
+        let Some(entry_command) = entry.commands.get_mut(&command) else { return };
+        if entry_command.running {
+            entry_command.cause.get_or_insert(cause);
+        }
+        let tree: Vec<u32> =
+            entry.processes.iter().filter(|(_, process)| process.command == command).map(|(pid, _)| *pid).collect();
+        tree.into_iter().for_each(|pid| self.die(room, pid, Status::Signal(9), after));
+    }
+
+    /// Sends a signal to one process; false where it is not there.
+    pub(crate) fn signal(&mut self, room: u64, pid: u32, signal: i32, after: &mut After) -> bool {
+        let Some(process) = self.process(room, pid) else { return false };
+        let kills = signal == Signal::Kill.number();
+        if !kills && process.signals.caught & bit(signal) != 0 {
+            process.signals.pending.push_back(signal);
+            after.wakers.append(&mut process.signals.wakers);
+        } else if kills || (process.signals.ignored & bit(signal) == 0 && !is_harmless(signal)) {
+            self.die(room, pid, Status::Signal(signal), after);
+        }
+        true
+    }
+
+    /// Takes memory for a process, or ends it.
+    pub(crate) fn allocate(&mut self, room: u64, pid: u32, bytes: u64, after: &mut After) {
+        let Some(entry) = self.rooms.get_mut(&room) else { return };
+        let cap = entry.resources.get(sandbox_core::Resource::Memory).map_or(u64::MAX, |amount| amount.value);
+        let Some(process) = entry.processes.get_mut(&pid) else { return };
+        let total = entry.memory.saturating_add(bytes);
+        if total <= cap {
+            process.memory += bytes;
+            entry.memory = total;
+            return;
+        }
+        if let Some(command) = entry.commands.get_mut(&process.command) {
+            command.out_of_memory = true;
+        }
+        self.die(room, pid, Status::Signal(Signal::Kill.number()), after);
+    }
+
+    /// Ends a sandbox and all that runs in it.
+    pub(crate) fn end_room(&mut self, room: u64, after: &mut After) {
+        let Some(entry) = self.rooms.get_mut(&room) else { return };
+        let all: Vec<u32> = entry.processes.keys().copied().collect();
+        for command in entry.commands.values_mut().filter(|command| command.running) {
+            command.cause.get_or_insert(Cause::Killed);
+        }
+        all.into_iter().for_each(|pid| self.die(room, pid, Status::Signal(9), after));
+        if let Some(mut entry) = self.rooms.remove(&room) {
+            self.timers.cancel(&entry.lifetime);
+            after.wakers.append(&mut entry.gone);
+            for command in entry.commands.values_mut() {
+                command.output.ignore(after);
+            }
+        }
+    }
+
+    /// Makes it as late as the next timer.
+    pub(crate) fn jump(&mut self, after: &mut After) {
+        if let Some(((at, _), _)) = self.timers.next() {
+            self.pass(at, after);
+        }
+    }
+
+    /// Lets so much time pass; says whether a timer fired.
+    pub(crate) fn flow(&mut self, time: Duration, after: &mut After) -> bool {
+        let to = self.timers.now().saturating_add(time);
+        let to = self.timers.next().map_or(to, |((at, _), _)| at.min(to));
+        self.pass(to, after)
+    }
+
+    fn pass(&mut self, to: Duration, after: &mut After) -> bool {
+        let mut fired = false;
+        while let Some(timer) = self.timers.pop(to) {
+            fired = true;
+            match timer {
+                Timer::Sleep(waker) | Timer::Outside(Some(waker)) => after.wakers.push(waker),
+                Timer::Outside(None) => {}
+                Timer::Deadline(room, command) => self.kill_command(room, command, Cause::Deadline, after),
+                Timer::Term(room, command) => {
+                    let main = self.rooms.get(&room).and_then(|room| room.commands.get(&command)).map(|c| c.main);
+                    if let Some(main) = main {
+                        self.signal(room, main, Signal::Terminate.number(), after);
+                    }
+                }
+                Timer::Lifetime(room) => self.end_room(room, after),
+            }
+        }
+        self.timers.advance(to);
+        fired
+    }
+
+    /// Whether a program waits for somebody outside.
+    pub(crate) fn waits_for_outside(&self) -> bool {
+        self.rooms.values().any(|room| {
+            room.commands.values().any(|command| command.output.waits_for_outside())
+                || room.pipes.values().any(Pipe::waits_for_outside)
+        })
+    }
+
+    pub(crate) fn cancel(&mut self, key: &Key) {
+        self.timers.cancel(key);
+    }
+}
+
+impl Room {
+    pub(crate) fn open(&mut self, command: u64, sink: Sink) {
+        match sink {
+            Sink::Null => {}
+            Sink::Command(_) => {
+                if let Some(command) = self.commands.get_mut(&command) {
+                    command.output.add_writer();
+                }
+            }
+            Sink::Pipe(pipe) => self.pipes.entry(pipe).or_default().add_writer(),
+        }
+    }
+
+    pub(crate) fn close(&mut self, command: u64, sink: Sink, after: &mut After) {
+        match sink {
+            Sink::Null => {}
+            Sink::Command(_) => {
+                if let Some(command) = self.commands.get_mut(&command) {
+                    command.output.drop_writer(after);
+                }
+            }
+            Sink::Pipe(pipe) => {
+                if let Some(end) = self.pipes.get_mut(&pipe) {
+                    end.drop_writer(after);
+                }
+                self.forget_pipe(pipe);
+            }
+        }
+    }
+
+    /// Forgets a command that has no process and that nobody looks at.
+    pub(crate) fn forget_command(&mut self, number: u64, after: &mut After) {
+        let over = |command: &Command| command.processes == 0 && command.output.is_ignored();
+        if self.commands.get(&number).is_some_and(over) {
+            let stdin = self.commands.remove(&number).and_then(|command| command.stdin);
+            if let Some(pipe) = stdin {
+                if let Some(end) = self.pipes.get_mut(&pipe) {
+                    end.close_outer(after);
+                }
+                self.forget_pipe(pipe);
+            }
+        }
+    }
+}
+
+pub(crate) fn gone() -> Error {
+    Error::new(ErrorKind::Gone, "the sandbox has ended").applied(false)
+}
+
+impl Signals {
+    pub(crate) fn take(&mut self, signal: i32) -> bool {
+        let at = self.pending.iter().position(|pending| *pending == signal);
+        at.and_then(|at| self.pending.remove(at)).is_some()
+    }
+}
