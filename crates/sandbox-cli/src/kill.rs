@@ -25,7 +25,7 @@ pub(crate) async fn kill(registry: &Registry, args: args::Kill, json: bool) -> u
             }
             Err(error) => {
                 report.error(Phase::Teardown, &error);
-                failed.get_or_insert(exit::code(Phase::Teardown, &error));
+                failed.get_or_insert_with(|| exit::code(Phase::Teardown, &error));
             }
         }
     }

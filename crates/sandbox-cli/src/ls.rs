@@ -46,8 +46,9 @@ fn table(found: &[Listed], now: SystemTime) -> String {
     }
     let mut rows = vec![["ID", "AGE", "EXPIRES IN", "LABELS"].map(String::from)];
     rows.extend(found.iter().map(|listed| {
-        let age = created(listed).map_or("?".into(), |at| words(now.duration_since(at).unwrap_or_default()));
-        let left = expires(listed).map_or("?".into(), |at| at.duration_since(now).map_or("over".into(), words));
+        let age = created(listed).map(|at| words(now.duration_since(at).unwrap_or_default()));
+        let left = expires(listed).map(|at| at.duration_since(now).map_or_else(|_| "over".into(), words));
+        let [age, left] = [age, left].map(|cell| cell.unwrap_or_else(|| "?".into()));
         let labels = listed.labels.iter().filter(|(name, _)| !name.starts_with(labels::RESERVED));
         let labels: Vec<_> = labels.map(|(name, value)| format!("{name}={value}")).collect();
         [listed.id.to_string(), age, left, labels.join(",")].map(|cell| cell.replace(char::is_control, " "))

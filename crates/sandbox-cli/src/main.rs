@@ -2,7 +2,7 @@
 
 use sandbox::{Registry, Result};
 use sandbox_docker::DockerPlain;
-//use sandbox_fake::FakeProvider;
+use sandbox_fake::FakeProvider;
 use std::{io::Write as _, process::ExitCode};
 
 fn main() -> ExitCode {
@@ -10,11 +10,11 @@ fn main() -> ExitCode {
         Ok(registry) => sandbox_cli::main(registry),
         Err(error) => {
             _ = writeln!(std::io::stderr(), "sandbox: error: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(250)
         }
     }
 }
 
 fn registry() -> Result<Registry> {
-    Registry::new().register(DockerPlain::default())
+    Registry::new().register(DockerPlain)?.register(FakeProvider::new())
 }

@@ -43,10 +43,11 @@ pub(crate) async fn run(registry: &Registry, args: args::Run, json: bool) -> u8 
     };
 
     let (begun, progress, mut sink, made) = (Instant::now(), Progress::new(), Sink::new(json), OnceCell::new());
+    let work = job::work(&client, plan, feed, &made, &mut sink, &progress);
     let end = tokio::select! {
         biased;
         stop = signals.next() => End::Stopped(stop),
-        outcome = job::work(&client, plan, feed, &made, &mut sink, &progress) => End::Over(outcome),
+        outcome = Box::pin(work) => End::Over(Box::new(outcome)),
         () = sink::closed() => End::Unread,
     };
     progress.clear();
@@ -58,7 +59,7 @@ pub(crate) async fn run(registry: &Registry, args: args::Run, json: bool) -> u8 
 enum End {
     Stopped(Stop),
     Unread,
-    Over(Outcome),
+    Over(Box<Outcome>),
 }
 
 /// Where the work left things.
@@ -75,79 +76,59 @@ struct Run {
 impl Run {
     async fn finish(mut self, end: End) -> u8 {
         let id = self.sandbox.as_ref().map(|sandbox| sandbox.id().clone());
-        let backend = self.client.facts().name().to_string();
-        let (mut stopped, outcome, unread) = match end {
-            End::Stopped(stop) => (Some(stop), None, false),
-            End::Unread => (None, None, true),
-            End::Over(outcome) => {
-                let unread = outcome.unread;
-                (None, Some(outcome), unread)
-            }
-        };
+        let mut stopped = if let End::Stopped(stop) = end { Some(stop) } else { None };
         if self.sink.at_line_start() {
             self.progress.say("removing the sandbox");
         }
-        let torn_down = match self.teardown(&mut stopped).await {
-            Some(result) => result,
-            None => return self.leave(stopped, id.as_ref()),
-        };
+        let Some(torn_down) = self.teardown(&mut stopped).await else { return self.leave(stopped, id.as_ref()) };
         self.progress.clear();
 
+        let (outcome, unread) = match end {
+            End::Over(outcome) => {
+                let unread = outcome.unread;
+                (Some(outcome), unread)
+            }
+            End::Unread => (None, true),
+            End::Stopped(_) => (None, false),
+        };
         let mut own = None;
         for (phase, error) in outcome.iter().flat_map(|outcome| &outcome.failures) {
             self.report.error(*phase, error);
-            own.get_or_insert(exit::code(*phase, error));
+            own = own.or_else(|| Some(exit::code(*phase, error)));
         }
         if let Err(error) = torn_down {
             self.report.error(Phase::Teardown, &error);
-            own.get_or_insert(Own::Teardown);
+            own = own.or(Some(Own::Teardown));
         }
         for orphan in self.client.orphans() {
             self.report.warning(orphan.to_string());
-            own.get_or_insert(Own::Teardown);
+            own = own.or(Some(Own::Teardown));
         }
-        self.describe(outcome.as_ref(), id.as_ref(), &backend);
-        let ended = outcome.as_ref().and_then(|outcome| outcome.status);
-        if let Some(stop) = stopped {
-            self.report.set("stopped_by", stop.name());
-        }
-        let code = match (stopped, unread, ended, own) {
-            (Some(stop), ..) => stop.own().code(),
-            (_, true, ..) => Own::Pipe.code(),
-            (_, _, Some(status), own) => match (u8::try_from(status.as_code()).unwrap_or(u8::MAX), own) {
-                (0, Some(own)) => own.code(),
-                (code, _) => code,
-            },
-            (_, _, None, own) => own.unwrap_or(Own::Internal).code(),
-        };
-        let status = match (stopped, unread, ended, own) {
-            (Some(_), ..) => "interrupted",
-            (_, true, ..) => "unread",
-            (_, _, Some(Status::Signal(_)), _) => "signalled",
-            (_, _, Some(_), _) => "exited",
-            (_, _, None, Some(Own::Timeout)) => "timed-out",
-            _ => "failed",
-        };
-        if unread {
-            return code;
-        }
-        let last = std::mem::replace(&mut self.report, Report::new(false)).last(status, code);
-        let Self { sink, signals, .. } = &mut self;
-        let words = async {
-            if sink.finish().await.is_ok() {
-                if let Some(last) = last {
-                    _ = sink.line(last).await;
-                }
-            }
-        };
-        // Whoever reads us may have stopped; then nobody shall wait for long, and a signal ends the wait at once.
-        let patience = if stopped.is_some() { PATIENCE } else { Duration::MAX };
-        tokio::select! {
-            () = words => {}
-            _ = signals.next() => {}
-            () = tokio::time::sleep(patience) => {}
+        self.describe(outcome.as_deref(), stopped, id.as_ref());
+        let program = outcome.as_ref().and_then(|outcome| outcome.status);
+        let (status, code) = verdict(stopped, unread, program, own);
+        if !unread {
+            self.last_words(status, code, stopped).await;
         }
         code
+    }
+
+    /// Says how it ended. Whoever reads us may have stopped: then nobody shall wait for long, and a signal ends the wait.
+    async fn last_words(mut self, status: &str, code: u8, stopped: Option<Stop>) {
+        let last = self.report.last(status, code);
+        let words = async {
+            self.sink.finish().await?;
+            match last {
+                Some(last) => self.sink.line(last).await,
+                None => Ok(()),
+            }
+        };
+        let patience = if stopped.is_some() { PATIENCE } else { Duration::MAX };
+        tokio::select! {
+            _ = words => {} // A reader that is gone needs no words.
+            _ = self.signals.next() => {}
+            () = tokio::time::sleep(patience) => {}
+        }
     }
 
     /// Removes the sandbox and waits for it. The first signal is a wish that we are already at; `None` is the second.
@@ -187,10 +168,11 @@ impl Run {
         stopped.map_or(Own::Internal, Stop::own).code()
     }
 
-    fn describe(&mut self, outcome: Option<&Outcome>, id: Option<&SandboxId>, backend: &str) {
+    fn describe(&mut self, outcome: Option<&Outcome>, stopped: Option<Stop>, id: Option<&SandboxId>) {
         let report = &mut self.report;
         report.set("sandbox", id.map(SandboxId::as_str));
-        report.set("backend", backend);
+        report.set("backend", self.client.facts().name());
+        report.set("stopped_by", stopped.map(Stop::name));
         report.set("duration_ms", u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
         let Some(outcome) = outcome else { return };
         match outcome.status {
@@ -210,5 +192,43 @@ impl Run {
     }
 }
 
+/// What became of the program, in a word, and the code to end with. A program that failed says more than what failed after it.
+fn verdict(stopped: Option<Stop>, unread: bool, program: Option<Status>, own: Option<Own>) -> (&'static str, u8) {
+    if let Some(stop) = stopped {
+        return ("interrupted", stop.own().code());
+    }
+    if unread {
+        return ("unread", Own::Pipe.code());
+    }
+    let Some(ended) = program else {
+        let status = if own == Some(Own::Timeout) { "timed-out" } else { "failed" };
+        return (status, own.unwrap_or(Own::Internal).code());
+    };
+    let status = if matches!(ended, Status::Signal(_)) { "signalled" } else { "exited" };
+    match (u8::try_from(ended.as_code()).unwrap_or(u8::MAX), own) {
+        (0, Some(own)) => (status, own.code()),
+        (code, _) => (status, code),
+    }
+}
+
 /// How long the last words may take once we were asked to end.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_comes_before_what_failed_after_it() {
+        let code = |code| Some(Status::Code(code));
+        assert_eq!(verdict(None, false, code(0), None), ("exited", 0));
+        assert_eq!(verdict(None, false, code(3), Some(Own::Files)), ("exited", 3));
+        assert_eq!(verdict(None, false, code(0), Some(Own::Files)), ("exited", 248));
+        assert_eq!(verdict(None, false, Some(Status::Signal(9)), None), ("signalled", 137));
+        assert_eq!(verdict(None, false, code(4096), None), ("exited", 255));
+        assert_eq!(verdict(None, false, None, Some(Own::Timeout)), ("timed-out", 245));
+        assert_eq!(verdict(None, false, None, None), ("failed", 250));
+        assert_eq!(verdict(None, true, None, None), ("unread", 141));
+        assert_eq!(verdict(Some(Stop::Interrupt), false, code(0), None), ("interrupted", 130));
+    }
+}

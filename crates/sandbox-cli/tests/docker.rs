@@ -1,20 +1,33 @@
 //! The command on a Docker engine, judged by Docker's own command: what runs while it runs, and that nothing is left.
+#![cfg_attr(not(unix), allow(unused, reason = "there is nothing to run there"))]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says where")]
 
 mod support;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::{env, process::ExitCode};
+#[cfg(unix)]
 use support::engine;
 
+#[cfg(unix)]
 #[path = "docker/ends.rs"]
 mod ends;
+#[cfg(unix)]
 #[path = "docker/project.rs"]
 mod project;
+#[cfg(unix)]
 #[path = "docker/runs.rs"]
 mod runs;
 
 type Row = (&'static str, fn());
 
+/// Signals and sockets are spoken to here as Unix has them.
+#[cfg(not(unix))]
+fn main() {
+    eprintln!("ignored: these tests need a Unix host");
+}
+
+#[cfg(unix)]
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share one engine, and count what is on it.

@@ -36,14 +36,7 @@ impl Canary {
         hits: impl Fn() -> usize + Send + Sync + 'static,
         guard: impl Any + Send,
     ) -> Self {
-        Self {
-            host: host.into(),
-            port,
-            name: None,
-            says: says.into(),
-            hits: Arc::new(hits),
-            _guard: Box::new(guard),
-        }
+        Self { host: host.into(), port, name: None, says: says.into(), hits: Arc::new(hits), _guard: Box::new(guard) }
     }
 
     /// A service on this host, for sandboxes that reach it under this address of its interfaces.

@@ -199,7 +199,7 @@ impl World {
     /// Runs a command to its end; an error, or no end within a minute of real time, fails the row.
     pub(crate) async fn run(&self, sandbox: &Sandbox, command: Command) -> Result<Output, Stop> {
         let what = format!("{command:?}");
-        Ok(self.within(60, &what, sandbox.run(command)).await?.map_err(|error| Stop::from(error).during(&what))?)
+        self.within(60, &what, sandbox.run(command)).await?.map_err(|error| Stop::from(error).during(&what))
     }
 
     /// The stdout of a command that has to succeed, without the newline at its end.
@@ -214,12 +214,7 @@ impl World {
     }
 
     /// Awaits what may not take longer than so many seconds of real time, stretched.
-    pub(crate) async fn within<T>(
-        &self,
-        seconds: u64,
-        what: &str,
-        future: impl Future<Output = T>,
-    ) -> Result<T, Stop> {
+    pub(crate) async fn within<T>(&self, seconds: u64, what: &str, future: impl Future<Output = T>) -> Result<T, Stop> {
         match tokio::time::timeout(self.secs(seconds), future).await {
             Ok(value) => Ok(value),
             Err(_) => Err(Stop::fail(format_args!("{what}: not over after {:?}", self.secs(seconds)))),

@@ -3,8 +3,9 @@
 use crate::{
     Record, Row, Settings, Suite, Verdict,
     ctx::absence,
+    measure,
     meddle::Meddling,
-    measure, owner, report,
+    owner, report,
     row::Stop,
     rows,
     subject::{IntoSubject, maker},
@@ -97,9 +98,13 @@ fn trial(suite: &Arc<Suite>, row: &'static Row, name: String) -> Trial {
 /// test` shows the reason. Where nextest is told to run it all the same, it may not look like a pass.
 fn ignored(suite: &Arc<Suite>, name: String, why: String, listing: bool) -> Trial {
     let nextest = suite.settings.nextest;
-    let trial = Trial::ignorable_test(name, move || {
-        if nextest { Err(Failed::from(why)) } else { Ok(Completion::ignored_with(why)) }
-    });
+    let trial =
+        Trial::ignorable_test(
+            name,
+            move || {
+                if nextest { Err(Failed::from(why)) } else { Ok(Completion::ignored_with(why)) }
+            },
+        );
     trial.with_ignored_flag(nextest || listing)
 }
 
@@ -147,7 +152,7 @@ pub(crate) fn sweep(suite: &Suite) -> Result<(), String> {
     let Ok(subject) = suite.subject() else { return Ok(()) };
     let count = subject.probes.hooks.count.clone();
     let own = [(PROCESS.to_string(), suite.settings.process.clone())];
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
     let client = subject.client(&Arc::new(Meddling::default()), None).map_err(|e| format!("sweep: {e}"))?;
     let lists = client.facts().has(Capability::List) && client.facts().has(Capability::Labels);
     let work = async {

@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance, ListDir,
-    Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta, Signal, Spec, Stat, Tasks,
-    WriteFile,
+    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance,
+    ListDir, Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta, Signal, Spec,
+    Stat, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -204,6 +204,7 @@ impl<I: Instance> Instance for Meddled<I> {
         read_file(request: ReadFile) -> Body;
         write_file(request: WriteFile, body: Body) -> ();
         stat(request: Stat) -> FileInfo;
+        stat_tree(request: Stat) -> FileInfo;
         list_dir(request: ListDir) -> Vec<FileInfo>;
         make_dir(request: MakeDir) -> ();
         remove(request: Remove) -> ();

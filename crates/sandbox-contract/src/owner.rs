@@ -100,7 +100,7 @@ pub(crate) fn run(make: &Make, settings: &Settings) -> Option<ExitCode> {
         let words = |stop| format!("failed {stop:?}");
         let subject = make().map_err(|error| format!("failed {error}"))?;
         let cx = Ctx::new(Make::clone(make), subject, labels, settings.clone()).map_err(words)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|e| e.to_string())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
         runtime.block_on(async {
             let world: &World = &cx;
             let sandbox = world.sandbox().await.map_err(words)?;

@@ -82,7 +82,7 @@ probes! {
     /// A program that does not look into its arguments, run without any shell: writes them with blanks between and a newline.
     plain(all: Vec<String>) = |all| Command::new("echo").args(all);
     /// The shell form: what `Command::shell` does with this text. Where there is no shell, the same effect for the texts of the rows.
-    shell(text: String) = |text| Command::shell(text);
+    shell(text: String) = Command::shell;
     /// Copies stdin to stdout until its end.
     cat() = || Command::new("cat");
     /// Counts the bytes of stdin until its end; writes the number and a newline.
@@ -227,8 +227,7 @@ fn words(argv: &[&str]) -> Vec<String> {
     argv.iter().map(|word| (*word).to_string()).collect()
 }
 
-const READY_LATER: &[&str] =
-    &["/bin/sh", "-c", "printf x >>.contract-ready; [ \"$(wc -c <.contract-ready)\" -ge 3 ]"];
+const READY_LATER: &[&str] = &["/bin/sh", "-c", "printf x >>.contract-ready; [ \"$(wc -c <.contract-ready)\" -ge 3 ]"];
 const READY_NEVER: &[&str] = &["/bin/sh", "-c", "echo not yet; exit 1"];
 
 fn none() -> [String; 0] {

@@ -39,7 +39,15 @@ impl Row {
 
     /// An always row about the suite's expression.
     pub(crate) const fn expression(name: &'static str, body: fn(&Make) -> Done) -> Self {
-        Self { name, needs: &[], serial: false, provisions: false, edition: 1, limit: 120, body: Body::Expression(body) }
+        Self {
+            name,
+            needs: &[],
+            serial: false,
+            provisions: false,
+            edition: 1,
+            limit: 120,
+            body: Body::Expression(body),
+        }
     }
 
     /// The capabilities it is about. Where one is absent, the refuses twin runs in its place.

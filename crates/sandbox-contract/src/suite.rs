@@ -120,7 +120,7 @@ fn judge(row: &Row, make: &Make, settings: Settings, known: &mut Option<Facts>) 
     let edition = subject.edition;
     *known = Some(facts);
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|error| Stop::Fail(format!("no runtime for the row: {error}")))?;
     let labels = labels(row, &settings);
@@ -149,20 +149,15 @@ async fn whole(row: &Row, cx: &mut Ctx) -> End {
     if missing.is_none() && !row.is_offline() {
         missing = cx.narrow(row.capabilities()).await.err();
     }
-    let absent = match missing {
-        None => {
-            let Body::Row(body) = row.body() else { return Ok(()) };
-            return match caught(body(cx)).await {
-                // The row found out what probing could not tell.
-                Err(Stop::Absent(capability, why)) => refused(cx, capability, why).await,
-                end => end,
-            };
-        }
-        Some(stop) => stop,
+    let end = match (missing, row.body()) {
+        (Some(stop), _) => Err(stop),
+        (None, Body::Row(body)) => caught(body(cx)).await,
+        (None, Body::Expression(_)) => Ok(()),
     };
-    match absent {
-        Stop::Absent(capability, why) => refused(cx, capability, why).await,
-        other => Err(other),
+    match end {
+        // By `info`, by `probe`, or by what the row itself found out.
+        Err(Stop::Absent(capability, why)) => refused(cx, capability, why).await,
+        end => end,
     }
 }
 
@@ -170,7 +165,9 @@ async fn refused(cx: &Ctx, capability: Capability, why: String) -> End {
     if why.trim().is_empty() {
         return Err(Stop::Fail(format!("{capability} is absent without a reason; declare it with `Facts::absent`")));
     }
-    caught(Box::pin(refuses::check(cx, capability))).await.map_err(|stop| stop.during(&format!("{capability} is absent")))?;
+    caught(Box::pin(refuses::check(cx, capability)))
+        .await
+        .map_err(|stop| stop.during(&format!("{capability} is absent")))?;
     Err(Stop::Refused(format!("{capability}: {why}")))
 }
 

@@ -242,13 +242,23 @@ impl Backend for Plain {
         // The name is ours, and network and container both have it: one destroy finds whatever was made.
         let id = attempt.expect(SandboxId::new(&name));
         if open {
-            make_network(link, &name, spec).await?;
+            if let Err(wire) = link.docker.create_network(network(&name, spec)).await {
+                let there = error::is_refusal(&wire) || link.docker.inspect_network(&name, None).await.is_ok();
+                let error = error::fault("creating the sandbox's network", Meaning::START, wire);
+                return Err(settled(attempt, &id, there, without_room(error)));
+            }
         }
         let body = self.body(&link.engine, spec, image_name, &name, open);
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
-        let made = link.docker.create_container(Some(options), body).await;
-        let made = made.map_err(|wire| error::fault("creating the container", Meaning::CREATE, wire))?;
-        let id = attempt.claim(id);
+        let made = match link.docker.create_container(Some(options), body).await {
+            Ok(made) => made,
+            Err(wire) => {
+                let there = error::is_refusal(&wire) || link.docker.inspect_container(&name, None).await.is_ok();
+                let error = error::fault("creating the container", Meaning::CREATE, wire);
+                return Err(settled(attempt, &id, there, error));
+            }
+        };
+        let id = attempt.claim(id.clone());
         check_warnings(&made.warnings)?;
         start(link, &name, spec, image_name).await?;
         let cwd = spec.cwd.clone().unwrap_or_else(|| working_dir(&image));
@@ -365,23 +375,31 @@ fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-async fn make_network(link: &Link, name: &str, spec: &Spec) -> Result<()> {
-    let request = NetworkCreateRequest {
+/// After a refusal, and after a lost answer to a request whose work is there, what is there is all that there will be: then
+/// one destroy is enough, and nothing is in doubt any more.
+fn settled(attempt: &Attempt, id: &SandboxId, there: bool, error: Error) -> Error {
+    if there {
+        attempt.claim(id.clone());
+    }
+    error
+}
+
+fn network(name: &str, spec: &Spec) -> NetworkCreateRequest {
+    NetworkCreateRequest {
         name: name.into(),
         driver: Some("bridge".into()),
         labels: Some(spec.labels.clone().into_iter().collect()),
         ..NetworkCreateRequest::default()
-    };
-    let made = link.docker.create_network(request).await;
-    made.map(drop).map_err(|wire| {
-        let error = error::fault("creating the sandbox's network", Meaning::START, wire);
-        if error.kind() != ErrorKind::Capacity {
-            return error;
-        }
-        error.with_hint(
-            "end other sandboxes with an open network, or add default-address-pools to the engine's configuration",
-        )
-    })
+    }
+}
+
+fn without_room(error: Error) -> Error {
+    if error.kind() != ErrorKind::Capacity {
+        return error;
+    }
+    error.with_hint(
+        "end other sandboxes with an open network, or add default-address-pools to the engine's configuration",
+    )
 }
 
 /// What the engine warns of here, it did not do.

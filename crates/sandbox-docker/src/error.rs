@@ -121,6 +121,11 @@ pub(crate) fn status(wire: &Wire) -> u16 {
     }
 }
 
+/// Whether the engine itself said no. What stands before it may also say 502 to 504, and knows nothing.
+pub(crate) fn is_refusal(wire: &Wire) -> bool {
+    matches!(status(wire), 400..=500)
+}
+
 /// Whether a container's state was changing under the request, so that it has to be asked again. Podman says 500 for it.
 pub(crate) fn is_conflict(wire: &Wire) -> bool {
     match wire {

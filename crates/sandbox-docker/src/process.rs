@@ -199,6 +199,8 @@ enum Look {
     Running,
     NotStarted,
     Ended(i32),
+    /// Its container ended, and the program with it.
+    Died,
     /// The engine could not deliver output, because the stream was cut on the way.
     Cut,
 }
@@ -272,6 +274,7 @@ impl ExecEvents {
                     self.ended(code);
                     return Ok(());
                 }
+                Look::Died => return Err(died().applied(true)),
             }
         }
     }
@@ -310,6 +313,7 @@ impl ExecEvents {
                         self.ended(code);
                         return Ok(None);
                     }
+                    Look::Died => return Err(died()),
                     Look::Cut => return Err(cut()),
                     Look::NotStarted => {
                         return Err(Error::new(ErrorKind::Protocol, "the engine forgot that the command runs"));
@@ -396,6 +400,8 @@ async fn look(link: &Link, exec: &str) -> Result<Look> {
         (false, Some(126 | 127)) if pid == 0 => Look::NotStarted,
         // The code that a program may have, and that the engine writes down when it gives up a stream.
         (false, Some(126)) if given_up(link, exec, now.container_id.as_deref(), pid).await => Look::Cut,
+        // The first sign of a container's own death. Such a code is no exit.
+        (false, Some(137)) if dies(link, now.container_id.as_deref()).await => Look::Died,
         (false, Some(code)) => Look::Ended(i32::try_from(code).unwrap_or(i32::MAX)),
     })
 }
@@ -420,11 +426,36 @@ async fn given_up(link: &Link, exec: &str, container: Option<&str>, pid: i64) ->
     if let Ok(Some(code)) = timeout(Duration::from_secs(1), code).await {
         return code != "126";
     }
-    let Ok(top) = link.docker.top_processes(container, None).await else { return false };
-    let column = top.titles.iter().flatten().position(|title| title == "PID");
+    command_of(link, container, pid).await.is_some()
+}
+
+/// Whether a container ends, or has ended. The engine hears of the end of its execs first, so a while is given to it.
+async fn dies(link: &Link, container: Option<&str>) -> bool {
+    let Some(container) = container.filter(|id| wire::sound(id)) else { return false };
+    for round in 0..5 {
+        let Ok(found) = link.docker.inspect_container(container, None).await else { return true };
+        let state = found.state.unwrap_or_default();
+        if state.running != Some(true) {
+            return true;
+        }
+        // While the kernel ends the others, the first process is there, and has no command line any more.
+        match command_of(link, container, state.pid.unwrap_or(0)).await {
+            Some(command) if round > 0 && !command.starts_with('[') => return false,
+            _ => sleep(Duration::from_millis(100)).await,
+        }
+    }
+    false
+}
+
+/// The command line of a process of a container; `None` where there is no such process.
+async fn command_of(link: &Link, container: &str, pid: i64) -> Option<String> {
+    let top = link.docker.top_processes(container, None).await.ok()?;
+    let titles = top.titles?;
+    let column = |name: &str| titles.iter().position(|title| title == name);
+    let (pids, commands) = (column("PID")?, column("CMD").or_else(|| column("COMMAND"))?);
     let pid = pid.to_string();
-    let mut rows = top.processes.into_iter().flatten();
-    column.is_some_and(|column| rows.any(|row| row.get(column) == Some(&pid)))
+    let row = top.processes?.into_iter().find(|row| row.get(pids) == Some(&pid))?;
+    row.into_iter().nth(commands)
 }
 
 /// The next piece of output; `None` is the end of the stream.
@@ -444,6 +475,10 @@ async fn frame(stream: &mut Frames) -> Option<Result<Event>> {
 
 fn cut() -> Error {
     Error::new(ErrorKind::ConnectionLost, "the stream of the command's output was cut")
+}
+
+fn died() -> Error {
+    Error::new(ErrorKind::Gone, "the container ended, and the command with it")
 }
 
 fn size(event: &Event) -> usize {

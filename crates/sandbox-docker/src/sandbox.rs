@@ -70,8 +70,10 @@ impl Instance for Container {
 impl Container {
     /// The engine removes the container right after its end, so what it knows beyond the code may be gone already.
     async fn post_mortem(&self, code: Option<i64>) -> Error {
-        let found = self.link.docker.inspect_container(self.id.as_str(), None).await;
-        let out_of_memory = found.ok().and_then(|found| found.state?.oom_killed).unwrap_or(false);
+        // The news is wanted at once; while it removes the container, the engine lets questions wait.
+        let asked = self.link.docker.inspect_container(self.id.as_str(), None);
+        let found = tokio::time::timeout(Duration::from_millis(100), asked).await;
+        let out_of_memory = found.ok().and_then(Result::ok).and_then(|found| found.state?.oom_killed).unwrap_or(false);
         post_mortem(code, out_of_memory)
     }
 }

@@ -68,6 +68,7 @@ impl Backend for Fake {
                 lifetime: state.timers.set(spec.effective_lifetime(), Timer::Lifetime(number)),
                 files: Arc::new(Mutex::new(files)),
                 processes: BTreeMap::new(),
+                zombies: BTreeMap::new(),
                 last_pid: 1,
                 commands: BTreeMap::new(),
                 pipes: BTreeMap::new(),

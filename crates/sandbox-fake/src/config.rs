@@ -2,7 +2,7 @@
 
 use crate::{
     clock::VirtualClock,
-    image::Image,
+    image::{Host, Image},
     program::{Proc, program},
     world::{Kernel, Room, lock},
 };
@@ -42,7 +42,8 @@ impl Fake {
     /// Adds a host that sandboxes with an open network reach at a port, and what it says to whoever connects.
     pub fn host(self, name: impl AsRef<str>, port: u16, answer: impl Into<Bytes>) -> Self {
         let name = name.as_ref().to_ascii_lowercase();
-        lock(&self.kernel().catalogue).hosts.insert((name, port), answer.into());
+        let host = Host { answer: answer.into(), hits: 0 };
+        lock(&self.kernel().catalogue).hosts.insert((name, port), host);
         self
     }
 
@@ -139,6 +140,11 @@ impl World {
             }
             found.is_some()
         })
+    }
+
+    /// How often sandboxes have reached a host at a port.
+    pub fn hits(&self, host: &str, port: u16) -> usize {
+        lock(&self.kernel().catalogue).hosts.get(&(host.to_ascii_lowercase(), port)).map_or(0, |host| host.hits)
     }
 
     /// The virtual time since the world was made.

@@ -7,9 +7,16 @@ use crate::{
 };
 use bytes::Bytes;
 use sandbox_core::{Error, ErrorKind};
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
-/// The first line of a file that is a program of the fake.
+/// What the files of programs name as their interpreter.
+#[cfg(feature = "shell")]
+pub(crate) const INTERPRETER: &str = "fake";
+/// The first line of such a file, before the program's name.
 const MARK: &str = "#!fake ";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -142,14 +149,24 @@ impl User {
     }
 }
 
+/// A host outside, at one port.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) answer: Bytes,
+    /// How often it was reached.
+    pub(crate) hits: usize,
+}
+
 /// Images, programs and hosts of a world.
 pub(crate) struct Catalogue {
     images: BTreeMap<String, Image>,
     programs: BTreeMap<String, Program>,
+    /// Programs that are not built in.
+    own: BTreeSet<String>,
     /// Made when first used.
     trees: BTreeMap<String, Arc<Tree>>,
     pub(crate) users: Arc<[User]>,
-    pub(crate) hosts: BTreeMap<(String, u16), Bytes>,
+    pub(crate) hosts: BTreeMap<(String, u16), Host>,
 }
 
 impl Catalogue {
@@ -160,6 +177,7 @@ impl Catalogue {
         Self {
             images: [(Self::DEFAULT.to_string(), Image::new())].into(),
             programs: builtin::all(),
+            own: BTreeSet::new(),
             trees: BTreeMap::new(),
             users: User::usual().into(),
             hosts: BTreeMap::new(),
@@ -173,11 +191,17 @@ impl Catalogue {
 
     pub(crate) fn add_program(&mut self, name: String, program: Program) {
         self.trees.clear();
+        self.own.insert(name.clone());
         self.programs.insert(name, program);
     }
 
     pub(crate) fn program(&self, name: &str) -> Option<Program> {
         self.programs.get(name).cloned()
+    }
+
+    #[cfg(feature = "shell")]
+    pub(crate) fn own_programs(&self) -> Vec<String> {
+        self.own.iter().cloned().collect()
     }
 
     pub(crate) fn image(&mut self, name: &str) -> Result<(Image, Arc<Tree>), Error> {

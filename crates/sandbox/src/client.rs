@@ -261,15 +261,15 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `teardown-timeout` after the teardown limit; what is left is named. A sandbox that could not be ended is reported by
-    /// [`orphans`](Self::orphans).
+    /// `teardown-timeout` after the teardown limit; what is left is named. `teardown-failed` where a sandbox could not be
+    /// ended: each of those is reported by [`orphans`](Self::orphans).
     ///
     /// # Cancel safety
     ///
     /// Once polled, the end goes on whoever waits.
     pub async fn close(&self) -> Result<()> {
         let s = self.spawner("close")?;
-        s.close();
+        let ending = s.close();
         let (tell, told) = tokio::sync::oneshot::channel();
         let (open, limit) = (Arc::clone(&s.workers.open), s.limits.teardown);
         s.time.spawn(async move {
@@ -278,6 +278,9 @@ impl Client {
         });
         let left = told.await.unwrap_or_default();
         if left.is_empty() {
+            for life in ending {
+                life.ended().await.map_err(|error| self.stamp("close", error))?;
+            }
             return Ok(());
         }
         let error =

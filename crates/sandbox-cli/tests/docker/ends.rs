@@ -11,10 +11,11 @@ use crate::{
 };
 use rustix::process::Signal;
 use std::{
-    io,
+    env,
+    io::{self, Read as _, Write as _},
     net::{Shutdown, TcpListener, TcpStream},
     os::unix::net::UnixStream,
-    process::Stdio,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -26,6 +27,7 @@ use std::{
 pub(crate) const ROWS: &[Row] = &[
     ("ends::signals_leave_nothing", signals_leave_nothing),
     ("ends::signals_during_create_leave_nothing", signals_during_create_leave_nothing),
+    ("ends::an_ignored_signal_stays_ignored", an_ignored_signal_stays_ignored),
     ("ends::a_second_signal_leaves_at_once", a_second_signal_leaves_at_once),
     ("ends::readers_that_leave_leave_nothing", readers_that_leave_leave_nothing),
     ("ends::killed_holders_leave_nothing_past_the_lifetime", killed_holders_leave_nothing_past_the_lifetime),
@@ -48,12 +50,27 @@ fn signals_during_create_leave_nothing() {
         let label = Label::new("create");
         let running = Running::start(&mut labelled(&label, &["--", "sleep", "600"]));
         // Its signals are its own once it is past its first steps.
-        std::thread::sleep(Duration::from_millis(60 + 100 * tenths));
+        thread::sleep(Duration::from_millis(60 + 100 * tenths));
         running.signal(Signal::INT);
         let done = running.finish();
         assert_eq!(done.code, Some(130), "after {tenths} tenths: {done:?}");
         label.nothing_left();
     }
+}
+
+fn an_ignored_signal_stays_ignored() {
+    let label = Label::new("ignored");
+    let run = labelled(&label, &["--shell", "echo ready; cat"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
+    let (mut running, mut stdout) = ready(command.stdin(Stdio::piped()));
+    running.signal(Signal::HUP);
+    thread::sleep(Duration::from_secs(1));
+    running.child.stdin.take().unwrap().write_all(b"still there\n").unwrap();
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!((running.finish().code, rest.as_str()), (Some(0), "still there\n"));
+    label.nothing_left();
 }
 
 fn a_second_signal_leaves_at_once() {
@@ -91,6 +108,8 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, stalled) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)));
         let stall = Arc::clone(&stalled);
+        let host = env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".into());
+        let socket = host.strip_prefix("unix://").expect("the engine answers at a socket").to_string();
         // It ends with this process.
         thread::spawn(move || {
             let mut held = Vec::new();
@@ -99,7 +118,7 @@ impl Relay {
                     held.push(client);
                     continue;
                 }
-                let engine = UnixStream::connect("/var/run/docker.sock").unwrap();
+                let engine = UnixStream::connect(&socket).unwrap();
                 let (mut from, mut to) = (client.try_clone().unwrap(), engine.try_clone().unwrap());
                 thread::spawn(move || {
                     _ = io::copy(&mut from, &mut to);

@@ -9,13 +9,14 @@ use crate::{
     },
 };
 use std::{
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     process::{Command, Stdio},
     time::Duration,
 };
 
 pub(crate) const ROWS: &[Row] = &[
     ("runs::program_and_nothing_left", program_and_nothing_left),
+    ("runs::input_while_it_runs", input_while_it_runs),
     ("runs::files_in_and_out", files_in_and_out),
     ("runs::caps_are_the_containers", caps_are_the_containers),
     ("runs::timeout_ends_the_sandbox", timeout_ends_the_sandbox),
@@ -48,6 +49,29 @@ fn program_and_nothing_left() {
         run_with(&mut labelled(&label, &["--env", "A=1 2", "--user", "1000", "--shell", text]), b"in\xff\n".to_vec());
     assert_eq!(done.code, Some(7), "{done:?}");
     assert_eq!((&*done.stdout, &*done.stderr), (&b"in\xff\n1 2\n1000\n"[..], &b"err\n"[..]));
+    label.nothing_left();
+}
+
+fn input_while_it_runs() {
+    let label = Label::new("input");
+    let (mut running, mut stdout) = ready(labelled(&label, &["--shell", "echo ready; cat"]).stdin(Stdio::piped()));
+    let mut stdin = running.child.stdin.take().unwrap();
+    for word in ["one\n", "two\n"] {
+        stdin.write_all(word.as_bytes()).unwrap();
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, word);
+    }
+    drop(stdin);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!((running.finish().code, rest.as_str()), (Some(0), ""));
+
+    // Nor does input that never ends hold a program that has ended.
+    let mut running = Running::start(labelled(&label, &["--", "true"]).stdin(Stdio::piped()));
+    let open = running.child.stdin.take();
+    assert_eq!(running.finish().code, Some(0));
+    drop(open);
     label.nothing_left();
 }
 

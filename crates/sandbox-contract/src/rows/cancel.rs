@@ -187,11 +187,16 @@ async fn ended(cx: &Ctx, sandbox: &Sandbox) -> Done {
         match cx.within(60, "run afterwards", sandbox.run(cx.probes().echo("x"))).await? {
             Err(error) if error.kind() == ErrorKind::Gone => break error,
             Err(error) => fail!("run afterwards: expected `gone`, got {error:?}"),
-            Ok(_) => ensure!(Instant::now() < until, "without KILL_ONE the sandbox has to end, and it still runs commands"),
+            Ok(_) => {
+                ensure!(Instant::now() < until, "without KILL_ONE the sandbox has to end, and it still runs commands")
+            }
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
-    ensure!(error.to_string().contains("command"), "the error does not say that a command took the sandbox along: {error}");
+    ensure!(
+        error.to_string().contains("command"),
+        "the error does not say that a command took the sandbox along: {error}"
+    );
     if cx.can_count() {
         cx.settles_at(0, "after a command that could only be ended with its sandbox").await?;
     }
@@ -303,7 +308,10 @@ async fn a_create_dropped_at_any_point(cx: &Ctx) -> Done {
 /// A name in doubt is reported although it was destroyed until quiet: that is right, and no leak.
 fn forgive_doubts(cx: &Ctx) -> Done {
     for orphan in cx.client().orphans() {
-        ensure!(orphan.marker.is_some() && !orphan.backend.is_empty(), "a report without marker or backend: {orphan:?}");
+        ensure!(
+            orphan.marker.is_some() && !orphan.backend.is_empty(),
+            "a report without marker or backend: {orphan:?}"
+        );
     }
     cx.orphans_are_fine();
     Ok(())
@@ -410,7 +418,8 @@ async fn close_while_commands_run(cx: &Ctx) -> Done {
     let mut run = Box::pin(sandbox.run(cx.probes().hang(&two)));
     cx.appears(&sandbox, &one).await?;
     beside(cx, &sandbox, &two, &mut run).await?;
-    let (ran, closed) = cx.within(90, "close beside two commands", async { tokio::join!(run, sandbox.close()) }).await?;
+    let (ran, closed) =
+        cx.within(90, "close beside two commands", async { tokio::join!(run, sandbox.close()) }).await?;
     closed?;
     let error = expect_kind!(ran, Gone, "a run across close");
     ensure!(error.to_string().contains("closed"), "it does not say why: {error}");

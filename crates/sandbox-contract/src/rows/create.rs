@@ -145,7 +145,9 @@ async fn a_failure_after_the_answer(cx: &Ctx) -> Done {
 }
 
 async fn a_failure_at_each_request(cx: &Ctx) -> Done {
-    let Some(fail_at) = &cx.hooks().fail_create_at else { unproven!("the behaviour probe `fail_create_at` is missing") };
+    let Some(fail_at) = &cx.hooks().fail_create_at else {
+        unproven!("the behaviour probe `fail_create_at` is missing")
+    };
     if !cx.can_count() {
         unproven!("sandboxes of this backend cannot be counted");
     }
@@ -275,7 +277,9 @@ async fn unset_means_the_stated_default(cx: &Ctx) -> Done {
         if !honoured.limit || cx.spec().resources.get(resource).is_some() {
             continue;
         }
-        let Some(default) = honoured.default else { fail!("{resource} can be limited, and no finite default is stated") };
+        let Some(default) = honoured.default else {
+            fail!("{resource} can be limited, and no finite default is stated")
+        };
         expect_eq!(number(cx, &sandbox, probe).await?, default, "{resource} where nothing is asked for");
         stated += 1;
     }
@@ -388,7 +392,10 @@ async fn a_fork_bomb_is_contained(cx: &Ctx) -> Done {
     match cx.within(60, "a fork bomb", victim.run(bomb)).await? {
         Ok(_) => {}
         Err(error) => ensure!(
-            matches!(error.kind(), ErrorKind::ExecutionTimeout | ErrorKind::ResourceExhausted | ErrorKind::Gone | ErrorKind::StartFailed),
+            matches!(
+                error.kind(),
+                ErrorKind::ExecutionTimeout | ErrorKind::ResourceExhausted | ErrorKind::Gone | ErrorKind::StartFailed
+            ),
             "a fork bomb: {error:?}"
         ),
     }

@@ -54,7 +54,9 @@ async fn every_absence_and_emulation_has_a_reason(cx: &Ctx) -> Done {
     for capability in Capability::ALL {
         match cx.client().facts().support(*capability) {
             Support::Absent(why) => ensure!(!why.trim().is_empty(), "{capability} is absent without a reason"),
-            Support::Emulated(how) => ensure!(!how.trim().is_empty(), "{capability} is emulated, but it is not said how"),
+            Support::Emulated(how) => {
+                ensure!(!how.trim().is_empty(), "{capability} is emulated, but it is not said how")
+            }
             _ => {}
         }
     }
@@ -104,7 +106,10 @@ async fn capabilities_that_build_on_others_have_them(cx: &Ctx) -> Done {
         (AllowIpv4, Deny),
         (AllowCidr, Deny),
     ] {
-        ensure!(!facts.has(capability) || facts.has(base), "{capability} is declared without {base}, which it builds on");
+        ensure!(
+            !facts.has(capability) || facts.has(base),
+            "{capability} is declared without {base}, which it builds on"
+        );
     }
     Ok(())
 }
@@ -132,7 +137,8 @@ async fn a_probe_that_widens_is_internal(cx: &Ctx) -> Done {
     let Some(first) = beyond.first() else { unproven!("the backend can do everything, so nothing is wider") };
     let world = cx.limited(Limits::new())?;
     world.meddling().answer_probe(all.clone());
-    let error = expect_kind!(world.client().probe(&world.spec()).await, Internal, "a probe that claims more than `info`");
+    let error =
+        expect_kind!(world.client().probe(&world.spec()).await, Internal, "a probe that claims more than `info`");
     ensure!(error.to_string().contains(first.as_str()), "the error does not name {first}: {error:?}");
     expect_kind!(world.client().create(world.spec()).await, Internal, "a create after such a probe");
     world.nothing_provisioned(0, "a create after a probe that widens")?;

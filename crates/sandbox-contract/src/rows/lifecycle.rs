@@ -317,7 +317,8 @@ async fn ten_creates_at_once(cx: &Ctx) -> Done {
     if cx.can_count() {
         expect_eq!(cx.count().await?, 10, "sandboxes at the provider");
     }
-    let echoes = sandboxes.iter().enumerate().map(|(n, sandbox)| Box::pin(cx.text(sandbox, cx.probes().echo(n.to_string()))));
+    let echoes =
+        sandboxes.iter().enumerate().map(|(n, sandbox)| Box::pin(cx.text(sandbox, cx.probes().echo(n.to_string()))));
     for (n, text) in all(echoes.collect()).await.into_iter().enumerate() {
         expect_eq!(text?, n.to_string(), "echo in sandbox {n}");
     }
@@ -356,7 +357,9 @@ async fn a_process_keeps_its_sandbox(cx: &Ctx) -> Done {
 }
 
 async fn no_engine_thread_is_left(cx: &Ctx) -> Done {
-    let Some(before) = engine_threads() else { unproven!("threads are counted in /proc, which this host does not have") };
+    let Some(before) = engine_threads() else {
+        unproven!("threads are counted in /proc, which this host does not have")
+    };
     let world = cx.limited(Limits::new())?;
     let sandbox = world.sandbox().await?;
     if world.has(Run) {

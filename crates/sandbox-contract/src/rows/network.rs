@@ -94,7 +94,9 @@ async fn an_ipv6_rule(cx: &Ctx) -> Done {
 
 async fn a_cidr_rule(cx: &Ctx) -> Done {
     let canary = canary(cx).await?;
-    let Ok(IpAddr::V4(address)) = canary.host.parse() else { unproven!("the canary {} is no IPv4 address", canary.host) };
+    let Ok(IpAddr::V4(address)) = canary.host.parse() else {
+        unproven!("the canary {} is no IPv4 address", canary.host)
+    };
     let [a, b, c, _] = address.octets();
     allowed(cx, &format!("{a}.{b}.{c}.0/24"), &canary, &canary.host).await?;
     denied(cx, allow(&format!("{a}.{b}.{}.0/24", c ^ 1))?, &canary, &canary.host).await
@@ -163,7 +165,8 @@ async fn silent(cx: &Ctx, sandbox: &Sandbox, canary: &Canary, host: &str) -> Don
     let echo = cx.text(sandbox, cx.probes().echo("control")).await?;
     ensure!(echo == "control", "echo gives {echo:?}");
     let hits = canary.hits();
-    let result = cx.within(60, "egress", sandbox.run(cx.probes().egress(host, canary.port).timeout(cx.secs(20)))).await?;
+    let result =
+        cx.within(60, "egress", sandbox.run(cx.probes().egress(host, canary.port).timeout(cx.secs(20)))).await?;
     if let Ok(output) = &result {
         ensure!(!output.success() && !output.stdout.text().contains(&canary.says), "{host} was reached: {output:?}");
     }

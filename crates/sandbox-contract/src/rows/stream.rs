@@ -25,7 +25,8 @@ pub(crate) static ROWS: &[Row] = &[
     row!("stream::wait_drains_output_that_nobody_read", wait_drains).needs(&[Run, Stream]),
     row!("stream::a_full_read_ends_nothing_else", a_full_read).needs(&[Run, Stream, Background]),
     row!("stream::an_early_drop_ends_the_command", an_early_drop).needs(&[Run, Stream, KillOne]),
-    row!("stream::an_error_in_the_readers_block_ends_the_command", an_error_in_the_block).needs(&[Run, Stream, KillOne]),
+    row!("stream::an_error_in_the_readers_block_ends_the_command", an_error_in_the_block)
+        .needs(&[Run, Stream, KillOne]),
     row!("stream::a_cancelled_reader_ends_the_command", a_cancelled_reader).needs(&[Run, Stream, KillOne]),
     row!("stream::next_is_cancel_safe", next_is_cancel_safe).needs(&[Run, Stream]),
     row!("stream::a_slow_reader_loses_nothing_and_delays_nobody", a_slow_reader).needs(&[Run, Stream]),

@@ -18,24 +18,26 @@ use std::{fmt::Debug, future::Future, time::Duration};
 
 pub(crate) static ROWS: &[Row] = &[
     row!("timeout::fires_after_its_deadline_and_not_much_later", fires).needs(&[Run]).serial(),
-    row!("timeout::tells_partial_output_and_fate", tells_partial_output_and_fate).needs(&[Run, Stream]).serial(),
-    row!("timeout::afterwards_the_sandbox_is_usable_or_gone", afterwards).needs(&[Run]).serial(),
+    row!("timeout::tells_partial_output_and_fate", tells_partial_output_and_fate).needs(&[Run, Stream]),
+    row!("timeout::afterwards_the_sandbox_is_usable_or_gone", afterwards).needs(&[Run]),
     row!("timeout::spares_the_neighbours", spares_the_neighbours).needs(&[Run, KillOne]).serial(),
     row!("timeout::reaches_the_whole_tree", reaches_the_whole_tree).needs(&[Run, KillOne, ProcessTree]).serial(),
-    row!("timeout::none_inherits_that_of_the_spec", none_inherits).needs(&[Run]).serial(),
+    row!("timeout::none_inherits_that_of_the_spec", none_inherits).needs(&[Run]),
     row!("timeout::zero_and_too_long_are_refused", zero_and_too_long).needs(&[Run]),
-    row!("timeout::holds_for_a_command_that_is_read", holds_while_read).needs(&[Run, Stream]).serial(),
-    row!("timeout::holds_for_a_command_that_nobody_reads", holds_unread).needs(&[Run, Stream]).serial(),
-    row!("timeout::holds_for_a_command_that_takes_no_input", holds_in_input).needs(&[Run, Stdin]).serial(),
-    row!("timeout::holds_for_a_command_that_ignores_its_input", holds_with_input).needs(&[Run, StdinWhole]).serial(),
-    row!("timeout::holds_while_a_command_starts", holds_while_starting).needs(&[Run]).serial(),
-    row!("timeout::files_that_never_answer_are_operation_timeout", silent_files).needs(&[Run, Files]).serial(),
+    row!("timeout::holds_for_a_command_that_is_read", holds_while_read).needs(&[Run, Stream]),
+    row!("timeout::holds_for_a_command_that_nobody_reads", holds_unread).needs(&[Run, Stream]),
+    row!("timeout::holds_for_a_command_that_takes_no_input", holds_in_input).needs(&[Run, Stdin]),
+    row!("timeout::holds_for_a_command_that_ignores_its_input", holds_with_input).needs(&[Run, StdinWhole]),
+    row!("timeout::holds_while_a_command_starts", holds_while_starting).needs(&[Run]),
+    row!("timeout::files_that_never_answer_are_operation_timeout", silent_files).needs(&[Run, Files]),
     row!("timeout::a_list_that_never_answers_is_operation_timeout", silent_list).needs(&[List, Labels]),
     row!("timeout::an_attach_that_never_answers_is_operation_timeout", silent_attach).needs(&[Attach]),
     row!("timeout::grace_sends_term_first", grace_sends_term_first).needs(&[Run, Stream, Term, KillOne]).serial(),
-    row!("timeout::without_grace_nothing_is_asked", without_grace).needs(&[Run, Stream, Term]).serial(),
-    row!("timeout::fires_inside_with_everybody_outside_stalled", fires_inside).needs(&[Run, Deadline, KillOne]).serial(),
-    row!("timeout::a_program_that_ended_before_it_is_no_timeout", ended_before).needs(&[Run]).serial(),
+    row!("timeout::without_grace_nothing_is_asked", without_grace).needs(&[Run, Stream, Term]),
+    row!("timeout::fires_inside_with_everybody_outside_stalled", fires_inside)
+        .needs(&[Run, Deadline, KillOne])
+        .serial(),
+    row!("timeout::a_program_that_ended_before_it_is_no_timeout", ended_before).needs(&[Run]),
 ];
 
 /// Long enough to see that a command runs.
@@ -89,7 +91,10 @@ async fn afterwards(cx: &Ctx) -> Done {
 async fn gone(cx: &Ctx, sandbox: &Sandbox) -> Done {
     let run = cx.within(60, "run after the timeout", sandbox.run(cx.probes().echo("x"))).await?;
     let error = expect_kind!(run, Gone, "run after a timeout that only the end of the sandbox could keep");
-    ensure!(error.to_string().contains("command"), "the error does not say that a command took the sandbox along: {error}");
+    ensure!(
+        error.to_string().contains("command"),
+        "the error does not say that a command took the sandbox along: {error}"
+    );
     if cx.can_count() {
         cx.settles_at(0, "after a timeout that only the end of the sandbox could keep").await?;
     }
@@ -303,7 +308,8 @@ async fn grace_sends_term_first(cx: &Ctx) -> Done {
     let mut process = sandbox.start(cx.probes().term_reporter(&polite).timeout(timeout).grace(grace)).await?;
     ready(cx, &mut process).await?;
     let output = cx.by_clock(TIMEOUT * 4 + MARGIN, "a command that is asked to end", process.output()).await?;
-    let output = output.map_err(|error| Stop::from(error).during("a command that ends when it is asked is no timeout"))?;
+    let output =
+        output.map_err(|error| Stop::from(error).during("a command that ends when it is asked is no timeout"))?;
     expect_eq!((&*output.stdout.text(), output.status), ("got TERM\n", Status::Code(0)), "what it says and its status");
     // Who does not listen is killed at the deadline.
     let mut process = sandbox.start(cx.probes().term_ignorer(&deaf).timeout(timeout).grace(grace)).await?;

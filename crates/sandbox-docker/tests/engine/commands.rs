@@ -1,4 +1,5 @@
 use crate::lab::{Lab, Ran, collect, out, piped, refusal, run, sh, with_input, write};
+use bollard::query_parameters::KillContainerOptionsBuilder;
 use sandbox_core::{Control, ErrorKind, Event, Events, Exec, Instance};
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,23 @@ pub(crate) async fn codes_of_programs(lab: Lab) {
         assert_eq!(run(&made.instance, &sh(&format!("exit {code}"))).await.unwrap().code, Some(code));
     }
     assert_eq!(run(&made.instance, &sh("kill -KILL $$")).await.unwrap().code, Some(137));
+    lab.destroy(made).await;
+}
+
+pub(crate) async fn a_dying_container_is_no_exit(lab: Lab) {
+    let made = lab.sandbox().await;
+    let (_control, mut events) = made.instance.spawn(&sh("echo begun; sleep 100")).await.unwrap();
+    let mut ran = Ran::default();
+    assert!(collect(&mut ran, &mut events).await.unwrap());
+    let options = KillContainerOptionsBuilder::default().signal("KILL").build();
+    lab.docker.kill_container(made.id.as_str(), Some(options)).await.unwrap();
+    let error = loop {
+        match collect(&mut ran, &mut events).await {
+            Ok(going_on) => assert!(going_on && ran.code.is_none(), "{ran:?}"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::Gone, "{error:?}");
     lab.destroy(made).await;
 }
 

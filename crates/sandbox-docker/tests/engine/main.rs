@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             a_killed_container_is_gone images_that_cannot_be_used users_and_caps first_process_cannot_be_stopped
             no_engine_and_no_runtime;
         commands: failed_starts_are_errors text_of_the_engine_stays_output output_is_exact a_slow_reader_loses_nothing
-            codes_of_programs input_whole input_piece_by_piece input_that_nobody_reads a_background_child_does_not_hold_the_end
+            codes_of_programs a_dying_container_is_no_exit input_whole input_piece_by_piece input_that_nobody_reads a_background_child_does_not_hold_the_end
             a_background_flood_does_not_hold_the_end a_program_that_closes_its_output many_at_once;
         files: trees_go_in_and_come_out targets_that_cannot_be_written what_is_at_a_path constant_memory a_source_that_fails
             what_the_engine_does_not_see;

@@ -178,13 +178,13 @@ impl Child {
         self.pid
     }
 
-    /// Waits for its end.
+    /// Waits for its end. Until then, what has ended stays a zombie while its parent lives.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe, and repeatable.
     pub async fn wait(&self) -> Status {
-        poll_fn(|cx| {
+        let status = poll_fn(|cx| {
             let mut end = lock(&self.end);
             match end.status {
                 Some(status) => Poll::Ready(status),
@@ -194,7 +194,13 @@ impl Child {
                 }
             }
         })
-        .await
+        .await;
+        self.kernel.with(|state, _| {
+            if let Ok(room) = state.room(self.room) {
+                room.zombies.remove(&self.pid);
+            }
+        });
+        status
     }
 
     /// Reads a piece of what it writes to its pipe; an empty one is the end.

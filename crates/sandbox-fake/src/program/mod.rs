@@ -5,6 +5,8 @@ mod child;
 mod find;
 mod proc;
 
+#[cfg(feature = "shell")]
+pub(crate) use builtin::seconds;
 pub use child::{Child, Fork};
 pub(crate) use find::{Found, find, join};
 pub use proc::{Caught, Proc};

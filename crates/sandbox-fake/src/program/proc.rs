@@ -251,10 +251,11 @@ impl Proc {
         if policy != Some(NetworkPolicy::Open) {
             return Err(io::Error::new(io::ErrorKind::NetworkUnreachable, "network is unreachable"));
         }
-        let catalogue = lock(&self.0.kernel.catalogue);
+        let mut catalogue = lock(&self.0.kernel.catalogue);
         let host = host.to_ascii_lowercase();
-        if let Some(answer) = catalogue.hosts.get(&(host.clone(), port)) {
-            return Ok(answer.clone());
+        if let Some(reached) = catalogue.hosts.get_mut(&(host.clone(), port)) {
+            reached.hits += 1;
+            return Ok(reached.answer.clone());
         }
         Err(if catalogue.hosts.keys().any(|(known, _)| *known == host) {
             io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused")

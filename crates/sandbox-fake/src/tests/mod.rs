@@ -5,6 +5,8 @@ mod files;
 mod lifetime;
 mod processes;
 mod run;
+#[cfg(feature = "shell")]
+mod shell;
 
 use crate::{Fake, FakeControl, FakeEvents, FakeSandbox};
 use sandbox_core::{

@@ -149,3 +149,24 @@ fn many_at_once_do_not_mix() {
         }
     });
 }
+
+#[test]
+fn zombies_stay_until_somebody_waits() {
+    let fake = Fake::new().program("parent", |p| async move {
+        let (Ok(child), Ok(_forgotten)) = (p.start(Fork::program(["true"])), p.start(Fork::program(["true"]))) else {
+            return 1;
+        };
+        p.sleep(Duration::from_secs(1)).await;
+        for _ in 0..2 {
+            let Ok(zombies) = p.start(Fork::program(["zombies"])) else { return 1 };
+            zombies.wait().await;
+            child.wait().await;
+        }
+        0
+    });
+    Lab::run(fake, |lab| async move {
+        let sandbox = lab.sandbox().await;
+        assert_eq!(run(&sandbox, &exec("parent")).await.text(), "2\n1\n");
+        assert_eq!(run(&sandbox, &exec("zombies")).await.text(), "0\n");
+    });
+}

@@ -260,12 +260,14 @@ fn network_is_open_or_closed() {
     Lab::run(Fake::new().host("Canary.test", 80, "chirp"), |lab| async move {
         let (closed, open) = (lab.sandbox().await, lab.create(open()).await.unwrap().instance);
         assert_eq!(run(&open, &exec("connect canary.test 80")).await.text(), "chirp");
+        assert_eq!(lab.fake.world().hits("canary.test", 80), 1);
         for line in ["connect canary.test 81", "connect other.test 80"] {
             assert_eq!(run(&open, &exec(line)).await.status(), Status::Code(1), "{line}");
         }
         let all = run(&closed, &exec("connect canary.test 80")).await;
         assert_eq!((all.text(), all.status()), ("", Status::Code(1)));
         assert!(String::from_utf8(all.stderr).unwrap().contains("unreachable"));
+        assert_eq!(lab.fake.world().hits("canary.test", 80), 1);
     });
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Room {
     pub(crate) lifetime: Key,
     pub(crate) files: Arc<Mutex<Fs>>,
     pub(crate) processes: BTreeMap<u32, Process>,
+    /// Processes that have ended and that their parents, by number, have not waited for.
+    pub(crate) zombies: BTreeMap<u32, u32>,
     pub(crate) last_pid: u32,
     pub(crate) commands: BTreeMap<u64, Command>,
     pub(crate) pipes: BTreeMap<u64, Pipe>,
@@ -45,9 +47,10 @@ impl Room {
         User::find(&self.users, name)
     }
 
-    /// How many processes it may have.
-    pub(crate) fn most_processes(&self) -> usize {
-        self.resources.pids.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+    /// Whether one process more is too many.
+    pub(crate) fn is_full(&self) -> bool {
+        let most = self.resources.pids.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        self.processes.len() + self.zombies.len() >= most
     }
 
     /// A new pipe; its name.

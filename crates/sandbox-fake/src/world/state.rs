@@ -71,9 +71,9 @@ impl State {
     ) -> Result<u64, Error> {
         let (timeout, grace) = limit;
         let entry = self.room(room)?;
-        if entry.processes.len() >= entry.most_processes() {
-            let most = entry.processes.len();
-            return Err(Error::new(ErrorKind::StartFailed, format!("the sandbox already has {most} processes"))
+        if entry.is_full() {
+            let text = format!("the sandbox already has {} processes", entry.processes.len());
+            return Err(Error::new(ErrorKind::StartFailed, text)
                 .with_hint("end some of them, or raise the cap on processes of the sandbox")
                 .applied(false));
         }
@@ -126,7 +126,7 @@ impl State {
     ) -> Result<(u32, Arc<Mutex<End>>), Error> {
         let number = room;
         let room = self.room(number)?;
-        if room.processes.len() >= room.most_processes() {
+        if room.is_full() {
             return Err(Error::new(ErrorKind::StartFailed, "resource temporarily unavailable").applied(false));
         }
         // One that has ended already, between the parent and its orphan, had a number too.
@@ -191,6 +191,10 @@ impl State {
         entry.memory -= process.memory;
         for child in entry.processes.values_mut().filter(|child| child.parent == pid) {
             child.parent = INIT;
+        }
+        entry.zombies.retain(|_, parent| *parent != pid);
+        if entry.processes.contains_key(&process.parent) {
+            entry.zombies.insert(pid, process.parent);
         }
         if let Source::Pipe(pipe) = process.stdin {
             entry.close_reader(pipe, after);

@@ -66,11 +66,13 @@ impl Spawner {
     }
 
     /// Begins the end of every sandbox of the client, and lets no other in.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self) -> Vec<Arc<Life>> {
         let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner).take();
-        for life in lives.into_iter().flatten().filter_map(|life| life.upgrade()) {
+        let lives: Vec<_> = lives.into_iter().flatten().filter_map(|life| life.upgrade()).collect();
+        for life in &lives {
             life.leave(Error::new(ErrorKind::Gone, "the client was closed"));
         }
+        lives
     }
 
     /// Adapter code for somebody who waits, watched from beside: ended when he leaves, when its sandbox ends, and when

@@ -73,7 +73,7 @@ impl Files {
         };
         let lease = self.lease()?;
         let (source, progress) = stream::watched(body);
-        let pieces = stream::pulled(lease, source);
+        let (pieces, _leash) = stream::pulled(lease, source);
         let tar =
             stream::produced(&lease.spawner.workers.io, None, move |out| member(out, &name, len, mode, owner, pieces));
         let instance = Arc::clone(&lease.instance);

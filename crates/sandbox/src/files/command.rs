@@ -99,10 +99,11 @@ d=${2%/*}
 exec mv -f "$p" "$2"
 "#;
 
+/// The owner first: to change it takes set-uid bits away.
 const SET_META: &str = r#"
 there "$p"
-if [ -n "$2" ]; then chmod "$2" "$p" || exit 1; fi
 if [ -n "$3" ]; then chown "$3" "$p" || exit 1; fi
+if [ -n "$2" ]; then chmod "$2" "$p" || exit 1; fi
 if [ -n "$4" ]; then touch -d "@$4" "$p" || exit 1; fi
 "#;
 
@@ -110,6 +111,9 @@ const IDS: &str = "id -u && id -g";
 
 /// A directory that trees are unpacked into by the provider, who heeds no permissions.
 const WRITABLE: &str = r#"
+e=$p
+while [ -n "$e" ] && [ ! -e "$e" ] && [ ! -L "$e" ]; do e=${e%/*}; done
+[ -z "$e" ] || [ -d "$e" ] || exit 62
 { [ -d "$p" ] || mkdir -p "$p"; } && [ -w "$p" ] && [ -x "$p" ] || exit 64
 "#;
 
@@ -118,10 +122,13 @@ if [ -e "$p" ] && [ ! -d "$p" ]; then exit 62; fi
 mkdir -p "$p" && cd "$p" && exec tar -xpf -
 "#;
 
+/// One `tar` takes backslashes in arguments for escapes, unless it is told; others do not know the option.
 const GET_TREE: &str = r#"
 there "$p"
 d=${p%/*}
-cd "${d:-/}" && exec tar -cf - "./${p##*/}"
+as_is=
+case ${p##*/} in *\\*) as_is=$(tar --help 2>&1 | grep -o -m 1 -e --no-unquote) ;; esac
+cd "${d:-/}" && exec tar -cf - $as_is "./${p##*/}"
 "#;
 
 impl Files {

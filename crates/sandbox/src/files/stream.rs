@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::{
     runtime::Handle,
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     time::{Instant, sleep_until, timeout},
 };
 
@@ -190,12 +190,22 @@ pub(super) fn from_io(error: io::Error) -> Error {
 const DEPTH: usize = 4;
 pub(super) const PIECE: usize = 256 << 10;
 
-/// A user's body, pulled on the workers for a thread of its own.
-pub(super) fn pulled(lease: &Lease, mut body: Body) -> Pieces {
+/// Held by whoever waits for a transfer.
+pub(super) type Leash = oneshot::Sender<()>;
+
+/// A user's body, pulled on the workers for a thread of its own. Once the leash is gone the thread gets an error: an end
+/// would pass for the whole.
+pub(super) fn pulled(lease: &Lease, mut body: Body) -> (Pieces, Leash) {
     let (out, pieces) = mpsc::channel(DEPTH);
+    let (leash, mut given_up) = oneshot::channel();
     lease.spawner.workers.io.spawn(async move {
         loop {
-            let next = tokio::select! { biased; () = out.closed() => return, next = crate::engine::guard(body.next()) => next };
+            let next = tokio::select! {
+                biased;
+                () = out.closed() => return,
+                _ = &mut given_up => Err(Error::new(ErrorKind::Gone, "nobody waits for the transfer any more")),
+                next = crate::engine::guard(body.next()) => next,
+            };
             let last = next.is_err();
             let Some(piece) = next.transpose() else { return };
             if out.send(piece).await.is_err() || last {
@@ -203,5 +213,5 @@ pub(super) fn pulled(lease: &Lease, mut body: Body) -> Pieces {
             }
         }
     });
-    pieces
+    (pieces, leash)
 }

@@ -58,7 +58,8 @@ impl Files {
     pub async fn download(&self, path: impl Into<String>, host: impl AsRef<Path>) -> Result<()> {
         let body = self.opened("files.download", sandbox_core::ReadFile::new(path)).await?;
         let lease = self.lease()?;
-        let (mut inlet, host) = (Inlet::new(stream::pulled(lease, body)), host.as_ref().to_path_buf());
+        let (pieces, _leash) = stream::pulled(lease, body);
+        let (mut inlet, host) = (Inlet::new(pieces), host.as_ref().to_path_buf());
         let done = self.blocking(move || unpack::file(&mut inlet, &host, 0o644, None).map(drop));
         done.await.map_err(self.stamp("files.download"))
     }
@@ -139,7 +140,8 @@ impl Files {
             crate::validate::need(self.sandbox.facts(), Capability::Tree)?;
             let (path, filter) = (self.path(&path.into())?, options.compile()?);
             let tar = self.tree(path).await?;
-            let inlet = Inlet::new(stream::pulled(self.lease()?, tar));
+            let (pieces, _leash) = stream::pulled(self.lease()?, tar);
+            let inlet = Inlet::new(pieces);
             let target: PathBuf = host.as_ref().to_path_buf();
             self.blocking(move || unpack::unpack(inlet, &target, &filter)).await
         };

@@ -48,7 +48,8 @@ pub(super) fn unpack(inlet: Inlet, target: &Path, filter: &Filter) -> Result<Tre
             tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
                 directory(target, parent(&path))?;
                 let mtime = entry.header().mtime().ok();
-                report.bytes += file(&mut entry, &whole, mode, mtime)?;
+                let size = entry.size();
+                report.bytes += file(&mut Whole { inner: &mut entry, left: size }, &whole, mode, mtime)?;
                 report.files += 1;
             }
             tar::EntryType::Symlink => {
@@ -77,6 +78,23 @@ pub(super) fn unpack(inlet: Inlet, target: &Path, filter: &Filter) -> Result<Tre
         set_mode(&path, mode).map_err(|e| host(&path, e))?;
     }
     Ok(report)
+}
+
+/// A member that is cut short is an error, not a shorter file.
+struct Whole<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: io::Read> io::Read for Whole<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(into)?;
+        if n == 0 && self.left > 0 && !into.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends inside a file"));
+        }
+        self.left = self.left.saturating_sub(n as u64);
+        Ok(n)
+    }
 }
 
 /// A member's path without the tree's own name; `None` is the tree itself.

@@ -57,9 +57,7 @@ impl Host {
 
 /// A user's own task.
 #[expect(clippy::disallowed_methods, reason = "a user's task on a user's runtime")]
-pub(crate) fn spawn<T: Send + 'static>(
-    task: impl Future<Output = T> + Send + 'static,
-) -> tokio::task::JoinHandle<T> {
+pub(crate) fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
     tokio::spawn(task)
 }
 
@@ -113,7 +111,8 @@ pub(crate) fn own_sleep(seconds: u32, test: &str) -> String {
 
 /// Processes on this machine that are just `sleep` so long.
 pub(crate) fn sleepers(duration: &str) -> usize {
-    let lines = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| std::fs::read(e.path().join("cmdline")).ok());
+    let lines =
+        std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| std::fs::read(e.path().join("cmdline")).ok());
     lines.filter(|line| String::from_utf8_lossy(line).replace('\0', " ").trim() == format!("sleep {duration}")).count()
 }
 

@@ -37,7 +37,10 @@ async fn an_answer_after_the_create_timeout_is_ended() {
     })
     .client();
     let error = client.create(Spec::new().create_timeout(ms(200))).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation(), error.backend()), (ErrorKind::CreateTimeout, Some("create"), Some("scripted")));
+    assert_eq!(
+        (error.kind(), error.operation(), error.backend()),
+        (ErrorKind::CreateTimeout, Some("create"), Some("scripted"))
+    );
     assert!(error.may_have_applied() && error.hint().is_some());
     assert_eq!(log.count("destroy"), 0, "it has not even answered");
     until("the late one is ended", || log.count("destroyed late") == 1).await;
@@ -226,9 +229,11 @@ async fn preparing_has_a_limit_of_its_own() {
 
 #[tokio::test]
 async fn an_expected_name_in_doubt_is_destroyed_until_quiet_and_reported() {
-    for (kind, then_claim, again) in
-        [(ErrorKind::ConnectionLost, false, true), (ErrorKind::ConnectionLost, true, false), (ErrorKind::Capacity, false, false)]
-    {
+    for (kind, then_claim, again) in [
+        (ErrorKind::ConnectionLost, false, true),
+        (ErrorKind::ConnectionLost, true, false),
+        (ErrorKind::Capacity, false, false),
+    ] {
         let create = hook(move |(_, attempt): (Spec, Attempt)| async move {
             let id = attempt.expect(SandboxId::new("name"));
             if then_claim {

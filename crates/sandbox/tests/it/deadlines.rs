@@ -129,7 +129,10 @@ async fn a_panicking_clock_does_not_lose_the_kill() {
         }
     }
     let asked = Arc::new(AtomicUsize::new(0));
-    let clock = { let asked = Arc::clone(&asked); Box::new(move |()| Some(Arc::new(Bad(Arc::clone(&asked))) as Arc<dyn Clock>)) };
+    let clock = {
+        let asked = Arc::clone(&asked);
+        Box::new(move |()| Some(Arc::new(Bad(Arc::clone(&asked))) as Arc<dyn Clock>))
+    };
     let (client, log) = Script { clock, ..script_of() }.client();
     let sandbox = client.create(spec()).await.unwrap();
     for (round, kind) in [(1, ErrorKind::ExecutionTimeout), (2, ErrorKind::Internal)] {
@@ -215,7 +218,8 @@ async fn a_computing_adapter_cannot_hold_up_an_exit() {
 
 #[tokio::test]
 async fn a_deadline_inside_is_heard_before_the_one_outside() {
-    let inside = script(vec![Step::After(ms(300), Event::Ended(Ended::new(Status::Signal(9), sandbox_core::Cause::Deadline)))]);
+    let inside =
+        script(vec![Step::After(ms(300), Event::Ended(Ended::new(Status::Signal(9), sandbox_core::Cause::Deadline)))]);
     let (client, log) = Script { next: inside, ..script_of() }.having([Capability::Deadline]).client();
     let sandbox = client.create(spec()).await.unwrap();
     let error = sandbox.run(any().timeout(ms(300))).await.unwrap_err();

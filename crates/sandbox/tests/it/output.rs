@@ -114,8 +114,12 @@ fn no_output_is_lost_between_two_polls() {
         while begun.elapsed() < Duration::from_micros(3) {
             std::hint::spin_loop();
         }
-        Ok(Some(if n < 20 { Event::Stdout(Bytes::from_static(b"x")) } else { Event::Ended(Ended::program(Status::Code(0))) }))
-            .map(|event| event.filter(|_| n <= 20))
+        Ok(Some(if n < 20 {
+            Event::Stdout(Bytes::from_static(b"x"))
+        } else {
+            Event::Ended(Ended::program(Status::Code(0)))
+        }))
+        .map(|event| event.filter(|_| n <= 20))
     });
     let (client, _log) = Script { next, ..script_of() }.client();
     let (mut runs, begun) = (0, Instant::now());
@@ -222,7 +226,8 @@ async fn argv_arrives_byte_for_byte() {
     let host = Host::new();
     let args = ["", " ", "a b", "'\"$HOME`id`", "*", "-n", "\\n", "line\nbreak", "ünï", "--"];
     let output = host.sandbox().await.run(Command::new("printf").arg("%s\\0").args(args)).await.unwrap();
-    let got: Vec<_> = output.stdout.head.split(|b| *b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect();
+    let got: Vec<_> =
+        output.stdout.head.split(|b| *b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect();
     assert_eq!(got[..args.len()], args);
 }
 

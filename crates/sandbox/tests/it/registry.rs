@@ -4,7 +4,10 @@ use crate::common::{
     ms,
     scripted::{Script, Scripted, hook, script_of},
 };
-use sandbox::{Capability, CredentialVariable, Error, ErrorKind, Isolation, IsolationFact, Honoured, NetworkPolicy, Provider, Registry, Resource, Result, Spec};
+use sandbox::{
+    Capability, CredentialVariable, Error, ErrorKind, Honoured, Isolation, IsolationFact, NetworkPolicy, Provider,
+    Registry, Resource, Result, Spec,
+};
 use sandbox_core::{Attempt, Parameter, Parameters};
 use std::{
     sync::{Arc, Mutex},
@@ -109,7 +112,10 @@ fn an_unknown_scheme_names_those_that_are_there() {
     assert_eq!(registry.schemes(), ["here", "there+far"]);
     let error = refused(&registry, "nowhere://");
     assert_eq!(error.kind(), ErrorKind::BackendUnknown);
-    assert!(error.message().contains("`here://`, `there+far://`") && error.hint().unwrap().contains("register"), "{error}");
+    assert!(
+        error.message().contains("`here://`, `there+far://`") && error.hint().unwrap().contains("register"),
+        "{error}"
+    );
     let error = refused(&Registry::new(), "here://");
     assert!(error.kind() == ErrorKind::BackendUnknown && error.message().contains("none is"), "{error}");
 }
@@ -119,7 +125,11 @@ fn a_scheme_is_registered_once_and_is_one() {
     let registry = Registry::new().register(Opens::new("here")).unwrap();
     assert_eq!(registry.register(Opens::new("here")).unwrap_err().kind(), ErrorKind::AlreadyExists);
     for scheme in ["", "Here", "he re", "here?", "1here"] {
-        assert_eq!(Registry::new().register(Opens::new(scheme)).unwrap_err().kind(), ErrorKind::InvalidArgument, "{scheme}");
+        assert_eq!(
+            Registry::new().register(Opens::new(scheme)).unwrap_err().kind(),
+            ErrorKind::InvalidArgument,
+            "{scheme}"
+        );
     }
 }
 
@@ -177,7 +187,12 @@ fn a_credential_in_a_dsn_is_refused_naming_its_variable() {
 #[test]
 fn a_credential_does_not_show_where_a_dsn_is_otherwise_wrong() {
     let registry = Registry::new().register(Opens::new("here")).unwrap();
-    for dsn in ["here://?token=hunter2&token=hunter2", "here://?token=hunter2%2", "here://a b?token=hunter2", "here://?regoin=hunter2"] {
+    for dsn in [
+        "here://?token=hunter2&token=hunter2",
+        "here://?token=hunter2%2",
+        "here://a b?token=hunter2",
+        "here://?regoin=hunter2",
+    ] {
         let error = refused(&registry, dsn);
         assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
     }

@@ -1,7 +1,7 @@
 //! What adapters with less than a full wire rely on.
 
 use crate::common::{
-    any, ms, 
+    any, ms,
     scripted::{Script, Step, error, hook, script, script_of},
     spec,
 };
@@ -96,9 +96,15 @@ async fn a_wire_with_one_call_per_command() {
     assert_eq!(sandbox.run(Command::new("none")).await.unwrap_err().kind(), ErrorKind::ProgramNotFound);
     // The deadline inside is heard first, and spares the sandbox.
     let error = sandbox.run(Command::new("long").timeout(ms(200))).await.unwrap_err();
-    assert_eq!((error.kind(), error.fate(), destroyed.load(SeqCst)), (ErrorKind::ExecutionTimeout, Some(Fate::Dead), 0));
+    assert_eq!(
+        (error.kind(), error.fate(), destroyed.load(SeqCst)),
+        (ErrorKind::ExecutionTimeout, Some(Fate::Dead), 0)
+    );
     let begun = Instant::now();
     let error = sandbox.run(Command::new("hang").timeout(ms(100))).await.unwrap_err();
-    assert_eq!((error.kind(), error.fate(), destroyed.load(SeqCst)), (ErrorKind::ExecutionTimeout, Some(Fate::Dead), 1));
+    assert_eq!(
+        (error.kind(), error.fate(), destroyed.load(SeqCst)),
+        (ErrorKind::ExecutionTimeout, Some(Fate::Dead), 1)
+    );
     assert!(begun.elapsed() > OUTSIDE_TRAILS);
 }

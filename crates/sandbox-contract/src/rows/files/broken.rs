@@ -160,12 +160,8 @@ pub(super) async fn a_failed_download(cx: &Ctx) -> Done {
     expect_eq!(host.names()?, Vec::<String>::new(), "what is on the host then");
     // The host's own trouble is told as the host's.
     files.write("there", "content").await?;
-    let nowhere = host.join("no-such-dir/target");
-    let error = match files.download("there", &nowhere).await {
-        Err(error) => error,
-        // It may as well make the directory.
-        Ok(()) => return Ok(()),
-    };
+    let nowhere = files.download("there", host.join("no-such-dir/target")).await;
+    let error = expect_kind!(nowhere, PathNotFound, "a download into a directory of the host that is not there");
     let text = error.to_string();
     ensure!(text.contains("no-such-dir") && text.contains("host"), "the error does not name the host's path: {error}");
     host.write("kept", "old")?;

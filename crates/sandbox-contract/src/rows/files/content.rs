@@ -162,13 +162,27 @@ pub(super) async fn a_range(cx: &Ctx) -> Done {
     let content = pattern(100_000, 7);
     files.write("ranged", content.clone()).await?;
     let size = content.len() as u64;
-    for (offset, length) in
-        [(0, 10), (0, size), (1, 1), (99_999, 1), (65_535, 3), (50_000, 1 << 40), (99_990, 100), (size, 5), (size + 9, 5), (7, 0)]
-    {
+    for (offset, length) in [
+        (0, 10),
+        (0, size),
+        (1, 1),
+        (99_999, 1),
+        (65_535, 3),
+        (50_000, 1 << 40),
+        (99_990, 100),
+        (size, 5),
+        (size + 9, 5),
+        (7, 0),
+    ] {
         let read = files.read_range("ranged", offset, length).await?;
         let from = usize::try_from(offset.min(size)).unwrap_or(0);
         let to = usize::try_from(offset.saturating_add(length).min(size)).unwrap_or(0).max(from);
-        ensure!(read == content[from..to], "{length} bytes from {offset} on: {} bytes, expected {}", read.len(), to - from);
+        ensure!(
+            read == content[from..to],
+            "{length} bytes from {offset} on: {} bytes, expected {}",
+            read.len(),
+            to - from
+        );
     }
     let missing = files.read_range("no-such-file", 0, 1).await;
     expect_kind!(missing, PathNotFound, "a range of a file that is not there");
@@ -200,8 +214,14 @@ pub(super) async fn concurrent_writes(cx: &Ctx) -> Done {
             written?;
         }
         let read = files.read("one").await?;
-        let whole = contents.iter().any(|content| *content == read);
-        ensure!(whole, "what is left is none of the eight: {} bytes, first {:?}, last {:?}", read.len(), read.first(), read.last());
+        let whole = contents.contains(&read);
+        ensure!(
+            whole,
+            "what is left is none of the eight: {} bytes, first {:?}, last {:?}",
+            read.len(),
+            read.first(),
+            read.last()
+        );
     }
     Ok(())
 }
@@ -229,7 +249,12 @@ pub(super) async fn the_old_or_the_new(cx: &Ctx) -> Done {
         match contents.iter().position(|content| *content == read) {
             Some(0) => olds += 1,
             Some(_) => news += 1,
-            None => fail!("a reader saw {} bytes from {:?} to {:?}: neither old nor new", read.len(), read.first(), read.last()),
+            None => fail!(
+                "a reader saw {} bytes from {:?} to {:?}: neither old nor new",
+                read.len(),
+                read.first(),
+                read.last()
+            ),
         }
     }
     cx.note(format_args!("{olds} reads of the old, {news} of the new"));

@@ -44,7 +44,11 @@ pub(super) async fn ten_thousand(cx: &Ctx) -> Done {
     let listed = cx.within(60, "the listing", files.list("many")).await??;
     let mut names: Vec<_> = (0..COUNT).map(|n| n.to_string()).collect();
     names.sort();
-    ensure!(listed.iter().map(|info| &info.name).eq(&names), "{} entries of {COUNT}, or in another order", listed.len());
+    ensure!(
+        listed.iter().map(|info| &info.name).eq(&names),
+        "{} entries of {COUNT}, or in another order",
+        listed.len()
+    );
     ensure!(listed.iter().all(|info| info.kind == FileKind::File && info.size == 0), "not all are empty files");
     cx.within(60, "remove_all", files.remove_all("many")).await??;
     ensure!(!files.exists("many").await?, "it is still there");

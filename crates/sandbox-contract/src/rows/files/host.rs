@@ -125,10 +125,16 @@ pub(super) fn host<T>(result: io::Result<T>) -> Result<T, Stop> {
     }
 }
 
-/// Bytes in which no two places look alike.
-pub(super) fn pattern(size: usize, seed: u32) -> Vec<u8> {
-    let words = (0..size.div_ceil(4)).map(|n| (n as u32 ^ seed).wrapping_mul(0x9e37_79b1).rotate_left(13));
-    let mut all: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+/// Bytes in which no two blocks are the same.
+pub(crate) fn pattern(size: usize, seed: u32) -> Vec<u8> {
+    const BLOCK: usize = 1024;
+    let words = (0..BLOCK as u32 / 4).map(|n| (n ^ seed).wrapping_mul(0x9e37_79b1).rotate_left(13));
+    let block: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+    let mut all = Vec::with_capacity(size + BLOCK);
+    for number in 0..size.div_ceil(BLOCK) as u64 {
+        all.extend_from_slice(&number.to_le_bytes());
+        all.extend_from_slice(&block[8..]);
+    }
     all.truncate(size);
     all
 }

@@ -23,7 +23,9 @@ pub(super) async fn never_the_host(cx: &Ctx) -> Done {
     let files = sandbox.files();
     let secret = format!("of the host: {}", cx.marker());
     outside.write("secret", &secret)?;
-    let Some(host_path) = outside.path().to_str() else { unproven!("the host's temporary directory has no plain name") };
+    let Some(host_path) = outside.path().to_str() else {
+        unproven!("the host's temporary directory has no plain name")
+    };
     // The controls: a link that stays inside is followed, and so is `..`.
     files.write("inside/file", "inside").await?;
     let inside = format!("{}/inside", sandbox.cwd().trim_end_matches('/'));

@@ -9,6 +9,8 @@ mod meta;
 mod refused;
 mod trees;
 
+pub(super) use host::pattern;
+
 use crate::row::{Row, row};
 use sandbox_core::Capability::{AtomicWrite, FileMeta, FileStream, Files, Run, Tree, User};
 
@@ -37,7 +39,8 @@ pub(crate) static ROWS: &[Row] = &[
     row!("files::a_fifo_is_refused_at_once", refused::a_fifo).needs(&[Files, Run]),
     row!("files::devices_and_proc_are_bounded", refused::devices_and_proc).needs(&[Files]),
     row!("files::no_path_and_no_link_reaches_the_host", links::never_the_host).needs(&[Files, Run]),
-    row!("files::a_link_is_followed_by_reads_and_replaced_by_writes", links::followed_and_replaced).needs(&[Files, Run]),
+    row!("files::a_link_is_followed_by_reads_and_replaced_by_writes", links::followed_and_replaced)
+        .needs(&[Files, Run]),
     row!("files::removing_never_follows_a_link", links::removing).needs(&[Files, Run]),
     row!("files::a_list_is_sorted_and_whole", directories::a_list).needs(&[Files]),
     row!("files::ten_thousand_entries_in_one_listing", directories::ten_thousand).needs(&[Files, Run]),

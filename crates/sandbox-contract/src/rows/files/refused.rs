@@ -108,7 +108,9 @@ pub(super) async fn a_read_only_place(cx: &Ctx) -> Done {
         Err(error) if error.kind() == ErrorKind::ReadOnly => {
             ensure!(error.to_string().contains(&path), "the error does not name the path: {error}");
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => unproven!("{PLACE} is not read-only here: {error}"),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            unproven!("{PLACE} is not read-only here: {error}")
+        }
         other => fail!("a write into {PLACE}: expected `read-only`, got {other:?}"),
     }
     let made = cx.within(60, "make_dir", files.make_dir(&path)).await?;

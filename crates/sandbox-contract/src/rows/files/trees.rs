@@ -76,12 +76,20 @@ pub(super) async fn a_tree(cx: &Ctx) -> Done {
         Entry::Directory => (files, bytes),
     });
     let report = files.upload_dir(from.path(), "a/new/place").await?;
-    expect_eq!((report.files, report.bytes, report.skipped), (up, bytes, vec![]), "files, bytes and skipped of the upload");
+    expect_eq!(
+        (report.files, report.bytes, report.skipped),
+        (up, bytes, vec![]),
+        "files, bytes and skipped of the upload"
+    );
     // The contents of the directory are there, not the directory itself.
     expect_eq!(files.read_text("a/new/place/top").await?, "top", "a file of the tree");
     expect_eq!(files.stat("a/new/place/empty-dir/nested").await?.kind, FileKind::Directory, "an empty directory");
     let report = files.download_dir("a/new/place", to.join("back")).await?;
-    expect_eq!((report.files, report.bytes, report.skipped), (up, bytes, vec![]), "files, bytes and skipped of the download");
+    expect_eq!(
+        (report.files, report.bytes, report.skipped),
+        (up, bytes, vec![]),
+        "files, bytes and skipped of the download"
+    );
     same(&everything(&to.join("back"))?, &sent)?;
     expect_eq!(to.names()?, ["back"], "what is beside the target on the host");
     Ok(())
@@ -213,15 +221,30 @@ pub(super) async fn that_is_none(cx: &Ctx) -> Done {
 }
 
 pub(super) async fn ten_thousand(cx: &Ctx) -> Done {
-    const COUNT: usize = 10_000;
+    const DIRECTORIES: u64 = 40;
+    const EACH: u64 = 250;
     let (sandbox, from, to) = (cx.sandbox().await?, HostDir::new(cx)?, HostDir::new(cx)?);
-    for n in 0..COUNT {
-        from.write(&format!("{}/{n}", n % 50), n.to_string())?;
+    for directory in 0..DIRECTORIES {
+        from.write(&format!("{directory}/0"), format!("content of {directory}"))?;
+        for n in 1..EACH {
+            // The same file by another name is another file of the tree, and quickly made.
+            let path = |n| from.join(&format!("{directory}/{n}"));
+            host(fs::hard_link(path(0), path(n)))?;
+        }
     }
     let files = sandbox.files();
     let up = cx.within(100, "the upload", files.upload_dir(from.path(), "many")).await??;
-    expect_eq!(up.files, COUNT as u64, "files that went up");
+    expect_eq!(up.files, DIRECTORIES * EACH, "files that went up");
+    drop(from);
     let down = cx.within(100, "the download", files.download_dir("many", to.join("back"))).await??;
-    expect_eq!(down.files, COUNT as u64, "files that came down");
-    same(&everything(&to.join("back"))?, &everything(from.path())?)
+    expect_eq!(down.files, DIRECTORIES * EACH, "files that came down");
+    for directory in 0..DIRECTORIES {
+        let path = to.join(&format!("back/{directory}"));
+        expect_eq!(host(fs::read_dir(&path))?.count() as u64, EACH, "files in directory {directory}");
+        for n in [0, 1, EACH / 2, EACH - 1] {
+            let content = host(fs::read_to_string(path.join(n.to_string())))?;
+            expect_eq!(content, format!("content of {directory}"), "the content of {directory}/{n}");
+        }
+    }
+    Ok(())
 }

@@ -150,7 +150,8 @@ pub(super) async fn what_cannot_be_right(cx: &Ctx) -> Done {
     }
     let spawns = cx.meddling().calls(Point::Spawn);
     for (what, command) in cases {
-        let error = expect_kind!(cx.within(20, what, sandbox.run(command.clone())).await?, InvalidArgument, "run: {what}");
+        let error =
+            expect_kind!(cx.within(20, what, sandbox.run(command.clone())).await?, InvalidArgument, "run: {what}");
         ensure!(error.hint().is_some(), "{what}: no hint: {error:?}");
         ensure!(!error.may_have_applied(), "{what}: nothing was sent, and the error says otherwise: {error:?}");
         expect_kind!(sandbox.start(command).await, InvalidArgument, "start: {what}");

@@ -4,6 +4,7 @@ use crate::{
     Ctx,
     expect::{ensure, expect_eq, expect_kind, fail},
     row::Done,
+    rows::files::pattern,
 };
 use bytes::Bytes;
 use sandbox::ProcessEvent;
@@ -33,7 +34,7 @@ pub(super) async fn none_is_its_end(cx: &Ctx) -> Done {
 
 pub(super) async fn fifty_mib(cx: &Ctx) -> Done {
     let sandbox = cx.sandbox().await?;
-    let input: Bytes = (0..50_u32 << 18).flat_map(|n| n.wrapping_mul(0x9e37_79b1).to_le_bytes()).collect();
+    let input = Bytes::from(pattern(50 << 20, 2));
     let count = cx.text(&sandbox, cx.probes().count_stdin().input(input.clone())).await?;
     expect_eq!(count, input.len().to_string(), "bytes that arrived");
     // Back again, at the same time, in a smaller piece: neither side may wait for the other.
@@ -52,7 +53,11 @@ pub(super) async fn nobody_reads(cx: &Ctx) -> Done {
     let output = cx.run(&sandbox, cx.probes().succeed().input(input.clone())).await?;
     expect_eq!(output.status, Status::Code(0), "the status of a program that reads nothing");
     let output = cx.run(&sandbox, cx.probes().fail(5).input(input)).await?;
-    expect_eq!((output.code(), &*output.stdout.text()), (5, "out\n"), "code and output of a program that reads nothing");
+    expect_eq!(
+        (output.code(), &*output.stdout.text()),
+        (5, "out\n"),
+        "code and output of a program that reads nothing"
+    );
     expect_eq!(cx.text(&sandbox, cx.probes().echo("usable")).await?, "usable", "echo afterwards");
     Ok(())
 }
@@ -118,7 +123,10 @@ pub(super) async fn at_the_readers_pace(cx: &Ctx) -> Done {
             () = cx.sleep(Duration::from_secs(2)) => break,
         }
         written += piece.len();
-        ensure!(written < MOST, "a program that reads nothing was sent {written} bytes, which somebody holds in memory");
+        ensure!(
+            written < MOST,
+            "a program that reads nothing was sent {written} bytes, which somebody holds in memory"
+        );
     }
     cx.note(format_args!("{written} bytes were taken that nobody reads"));
     // And it does not make others wait.

@@ -7,7 +7,9 @@ mod output;
 mod trouble;
 
 use crate::row::{Row, row};
-use sandbox_core::Capability::{Argv, Background, Files, Run, SignalStatus, Stdin, StdinWhole, Stream, StreamExact, User};
+use sandbox_core::Capability::{
+    Argv, Background, Files, Run, SignalStatus, Stdin, StdinWhole, Stream, StreamExact, User,
+};
 
 pub(crate) static ROWS: &[Row] = &[
     row!("run::stdout_is_exact", output::stdout_is_exact).needs(&[Run]),

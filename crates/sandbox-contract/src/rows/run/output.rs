@@ -18,7 +18,11 @@ pub(super) async fn stdout_is_exact(cx: &Ctx) -> Done {
     expect_eq!(output.stderr, Captured::default(), "stderr");
     expect_eq!(output.status, Status::Code(0), "the status");
     let silent = cx.run(&sandbox, cx.probes().succeed()).await?;
-    expect_eq!((silent.stdout, silent.stderr), (Captured::default(), Captured::default()), "what a silent program wrote");
+    expect_eq!(
+        (silent.stdout, silent.stderr),
+        (Captured::default(), Captured::default()),
+        "what a silent program wrote"
+    );
     Ok(())
 }
 
@@ -47,7 +51,10 @@ pub(super) async fn every_byte_value_passes(cx: &Ctx) -> Done {
     expect_eq!(output.stderr, Captured::whole(every), "stderr");
     // The view as text replaces what is no text, and keeps the rest.
     let text = output.stdout.text();
-    ensure!(text.starts_with("\0\u{1}") && text.contains("xyz") && text.contains('\u{fffd}'), "the text view: {text:?}");
+    ensure!(
+        text.starts_with("\0\u{1}") && text.contains("xyz") && text.contains('\u{fffd}'),
+        "the text view: {text:?}"
+    );
     Ok(())
 }
 
@@ -175,8 +182,14 @@ pub(super) async fn sixty_four_at_once(cx: &Ctx) -> Done {
 
 /// Texts that engines write where a program never ran, with the codes that they give then.
 const LOOKS: &[(&str, i32)] = &[
-    ("OCI runtime exec failed: exec failed: unable to start container process: exec: \"x\": executable file not found in $PATH: unknown", 127),
-    ("OCI runtime exec failed: exec failed: chdir to cwd (\"/x\") set in config.json failed: no such file or directory", 126),
+    (
+        "OCI runtime exec failed: exec failed: unable to start container process: exec: \"x\": executable file not found in $PATH: unknown",
+        127,
+    ),
+    (
+        "OCI runtime exec failed: exec failed: chdir to cwd (\"/x\") set in config.json failed: no such file or directory",
+        126,
+    ),
     ("unable to find user x: no matching entries in passwd file", 126),
     ("{\"message\":\"No such container: x\"}", 1),
     ("rpc error: code = NotFound desc = sandbox not found", 0),

@@ -55,7 +55,7 @@ async fn usage(p: &Proc, how: &str) -> i32 {
 }
 
 /// Seconds, as `sleep` takes them.
-fn seconds(text: &str) -> Option<Duration> {
+pub(crate) fn seconds(text: &str) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) => (number, text.chars().last()?),
         None => (text, 's'),

@@ -1,5 +1,5 @@
 //! What needs processes: `true`, `false`, `exit`, `sleep`, `hang`, `kill`, `die`, `segv`, `ignore-term`, `spawn-child`, `setsid`,
-//! `daemon`, `ps`, `alive`.
+//! `daemon`, `ps`, `alive`, `zombies`.
 
 use super::{Proc, Set, complain, seconds, usage};
 use crate::program::Fork;
@@ -91,6 +91,11 @@ pub(super) fn add(set: &mut Set) {
             room.map_or(0, |room| room.processes.values().filter(marked).count())
         });
         p.print(format!("{alive}\n")).await;
+        0
+    });
+    set.add("zombies", |p| async move {
+        let zombies = p.kernel().with(|state, _| state.rooms.get(&p.room()).map_or(0, |room| room.zombies.len()));
+        p.print(format!("{zombies}\n")).await;
         0
     });
 }

@@ -50,7 +50,15 @@ pub(super) async fn get(path: &str) -> Result<Body> {
         _ => (Path::new("/"), ".".as_ref()),
     };
     let mut tar = Command::new("tar");
-    tar.arg("-cf").arg("-").arg("-C").arg(dir).arg("--").arg(name).stdout(Stdio::piped()).kill_on_drop(true);
+    tar.arg("-cf")
+        .arg("-")
+        .arg("--no-unquote")
+        .arg("-C")
+        .arg(dir)
+        .arg("--")
+        .arg(name)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     let mut child = tar.spawn().map_err(|e| error("tar", e))?;
     let stdout = child.stdout.take().ok_or_else(|| Error::new(ErrorKind::Internal, "tar has no stdout"))?;
     Ok(Body::new(None, Packed { stdout, child }))
