@@ -50,7 +50,11 @@ pub(crate) fn run(flags: &Bench) -> Result<()> {
     print!("{page}");
     let missed: Vec<_> = figures.iter().filter(|figure| missed(figure)).map(|figure| figure.name.as_str()).collect();
     if flags.check {
-        ensure!(missed.is_empty(), "missed: {}\nhint: measure on an idle machine before you believe it", missed.join(", "));
+        ensure!(
+            missed.is_empty(),
+            "missed: {}\nhint: measure on an idle machine before you believe it",
+            missed.join(", ")
+        );
         return Ok(());
     }
     fs::write(root().join("docs/bench.md"), page).context("cannot write docs/bench.md")
@@ -108,7 +112,9 @@ fn page(figures: &[Figure], machine: &str) -> String {
          absolute values.\n\n",
     );
     let _ = writeln!(page, "{machine}\n");
-    page.push_str("| figure | unit | n | median | p95 | without the facade | goal | |\n|---|---|---|---|---|---|---|---|\n");
+    page.push_str(
+        "| figure | unit | n | median | p95 | without the facade | goal | |\n|---|---|---|---|---|---|---|---|\n",
+    );
     for figure in figures {
         let optional = |value: Option<f64>| value.map_or_else(|| "–".to_string(), number);
         let goal = match goal(&figure.name) {
@@ -138,7 +144,10 @@ fn number(value: f64) -> String {
 
 fn machine() -> Result<String> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("unknown", |(_, m)| m.trim());
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown", |(_, m)| m.trim());
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let rustc = Command::new("rustc").arg("--version").output().context("cannot run rustc")?;

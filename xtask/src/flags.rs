@@ -43,5 +43,8 @@ xflags::xflags! {
             /// Builds nothing, says which are missing.
             optional --check
         }
+        /// Runs the first command of the README as it stands there.
+        cmd readme {
+        }
     }
 }

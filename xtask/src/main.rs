@@ -9,6 +9,7 @@ mod flags;
 mod gate;
 mod images;
 mod process;
+mod readme;
 mod table;
 mod workspace;
 
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         XtaskCmd::Engine(_) => succeed(engine::run()),
         XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
+        XtaskCmd::Readme(_) => succeed(readme::run()),
     };
     match done {
         Ok(code) => code,

@@ -158,7 +158,7 @@ pub(crate) fn not_started(message: &str, program: &str, cwd: Option<&str>, user:
         }
     } else if has("argument list too long") {
         Error::new(ErrorKind::ArgumentTooLarge, "arguments and environment are larger than the kernel takes")
-    } else if missing && !has("oci runtime exec failed: exec failed: container") {
+    } else if missing {
         Error::new(ErrorKind::ProgramNotFound, format!("the sandbox has no program {program:?}"))
             .with_hint("is it in the image, and on its PATH?")
     } else {

@@ -1,6 +1,6 @@
 //! The virtual clock, as whoever is outside sees it.
 
-use crate::world::{Kernel, Key, Timer};
+use crate::world::{Kernel, Key, Leader, Timer};
 use sandbox_core::{Boxed, Clock};
 use std::{
     future::Future,
@@ -32,26 +32,39 @@ impl Clock for VirtualClock {
             after.armed = true;
             state.timers.set(duration, Timer::Outside(None))
         });
-        Box::pin(Outside { kernel: Arc::clone(&self.0), key })
+        Box::pin(Outside { kernel: Arc::clone(&self.0), key, leader: None })
     }
 }
 
 struct Outside {
     kernel: Arc<Kernel>,
     key: Key,
+    /// There may be no sandbox whose task could move the clock.
+    leader: Option<Leader>,
 }
 
 impl Future for Outside {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.kernel.with(|state, _| match state.timers.get_mut(&self.key) {
-            Some(timer) => {
-                *timer = Timer::Outside(Some(cx.waker().clone()));
-                Poll::Pending
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let leader = this.leader.get_or_insert_with(|| Leader::new(&this.kernel));
+        loop {
+            let over = this.kernel.with(|state, _| match state.timers.get_mut(&this.key) {
+                Some(timer) => {
+                    *timer = Timer::Outside(Some(cx.waker().clone()));
+                    false
+                }
+                None => true,
+            });
+            if over {
+                return Poll::Ready(());
             }
-            None => Poll::Ready(()),
-        })
+            let before = this.kernel.now();
+            if leader.poll(cx).is_pending() && this.kernel.now() == before {
+                return Poll::Pending;
+            }
+        }
     }
 }
 

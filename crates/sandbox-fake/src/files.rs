@@ -17,7 +17,7 @@ const PIECE: usize = 256 << 10;
 
 /// Takes a body whole, and no more than fits.
 pub(crate) async fn receive(kernel: &Arc<Kernel>, mut body: Body, free: u64, path: &str) -> Result<Content> {
-    let mut content = Content::default();
+    let (mut content, stated) = (Content::default(), body.len);
     loop {
         let piece = {
             let _waiting = kernel.transfer();
@@ -26,12 +26,22 @@ pub(crate) async fn receive(kernel: &Arc<Kernel>, mut body: Body, free: u64, pat
         kernel.stir();
         match piece {
             Some(piece) => content.push(piece),
-            None => return Ok(content),
+            None if stated.is_none_or(|stated| stated == content.len()) => return Ok(content),
+            None => return Err(length(path, content.len(), stated)),
+        }
+        if stated.is_some_and(|stated| stated < content.len()) {
+            return Err(length(path, content.len(), stated));
         }
         if content.len() > free {
             return Err(What::Full.at(path).into());
         }
     }
+}
+
+fn length(path: &str, had: u64, stated: Option<u64>) -> Error {
+    let stated = stated.unwrap_or_default();
+    Error::invalid(format!("`{path}`: the body has {had} bytes or more, and says that it has {stated}"))
+        .with_hint("state the length of a body only where it is known")
 }
 
 /// A file on its way out.

@@ -116,7 +116,7 @@ impl Instance for FakeSandbox {
         let content = files::receive(&self.kernel, body, free, &request.path).await?;
         // What happened meanwhile counts: the sandbox may be gone, the file replaced.
         let (files, who, now) = self.files()?;
-        Ok(lock(&files).write(&request.path, content, request.mode, who, now)?)
+        Ok(lock(&files).replace(&request.path, content, request.mode, who, now)?)
     }
 
     async fn stat(&self, request: &Stat) -> Result<FileInfo> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sandbox::Command;
 use sandbox_contract::{Applied, Canary, Probes, Subject, contract_suite};
-use sandbox_core::{Resource, SandboxId};
+use sandbox_core::{Resource, SandboxId, Spec};
 use sandbox_fake::{Fake, Fork, Proc};
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn subject() -> Subject {
             }
             std::future::ready(Ok(applied))
         });
-    Subject::new(fake).probes(probes)
+    Subject::new(fake).spec(Spec::new().image("default")).probes(probes)
 }
 
 fn commands(probes: Probes) -> Probes {

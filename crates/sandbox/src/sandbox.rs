@@ -5,7 +5,7 @@ use crate::{
     engine::{Engine, Here},
     lease::Lease,
 };
-use sandbox_core::{Capability, Error, ErrorKind, Facts, Output, Result, SandboxId, Spec};
+use sandbox_core::{Capability, Captured, Error, ErrorKind, Facts, Output, PartialOutput, Result, SandboxId, Spec};
 use std::{sync::Arc, time::Duration};
 
 /// A sandbox. Clones share it; it ends with the last of them (a [`Process`] counts) or with [`close`](Self::close). One that
@@ -150,19 +150,22 @@ pub(crate) async fn ready(sandbox: &Sandbox, spec: &Spec) -> Result<()> {
     let Some(argv) = &spec.ready else { return Ok(()) };
     let begun = std::time::Instant::now();
     let limit = spec.effective_create_timeout();
-    let mut pause = Duration::from_millis(50);
+    let (mut pause, mut last) = (Duration::from_millis(50), "it wrote nothing".to_string());
     loop {
         let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_millis(1)).min(sandbox.longest_command());
         let mut command = Command::new(argv[0].clone()).args(argv[1..].iter().cloned()).output_limit(4096);
         command = command.timeout(left);
-        let last = match sandbox.run(command).await {
+        match sandbox.run(command).await {
             Ok(output) if output.success() => return Ok(()),
-            Ok(output) => {
-                format!("{}; it wrote {:?}", output.status, [output.stdout.text(), output.stderr.text()].concat())
+            Ok(output) => last = diagnosis(&output.status.to_string(), &output.stdout, &output.stderr),
+            // The last try is cut by the limit: what an earlier one wrote says more than nothing.
+            Err(error) if error.kind() == ErrorKind::ExecutionTimeout => {
+                if let Some(partial) = error.output().filter(|partial| **partial != PartialOutput::default()) {
+                    last = diagnosis("it was not over in time", &partial.stdout, &partial.stderr);
+                }
             }
-            Err(error) if matches!(error.kind(), ErrorKind::ExecutionTimeout) => error.to_string(),
             Err(error) => return Err(error),
-        };
+        }
         if begun.elapsed() + pause >= limit {
             let message = format!("the ready command did not succeed within {limit:?}: {last}");
             return Err(Error::new(ErrorKind::CreateTimeout, message)
@@ -171,4 +174,8 @@ pub(crate) async fn ready(sandbox: &Sandbox, spec: &Spec) -> Result<()> {
         sandbox.lease()?.spawner.pause(pause).await;
         pause = (pause * 2).min(Duration::from_secs(1));
     }
+}
+
+fn diagnosis(end: &str, stdout: &Captured, stderr: &Captured) -> String {
+    format!("{end}; it wrote {:?}", [stdout.text(), stderr.text()].concat())
 }

@@ -2,12 +2,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[allow(dead_code, reason = "each test binary uses a part of it")]
+#[allow(dead_code, unused_imports, reason = "this binary uses a part of it")]
 mod common;
 
 use common::{any, block_on, ms, runtime, scripted::script_of, spec};
 use fork::Fork;
-use sandbox::{Error, ErrorKind};
+use sandbox::{Capability, Error, ErrorKind};
 use std::time::Instant;
 
 /// Whether `child` says yes in the child of a fork.
@@ -49,7 +49,7 @@ fn a_create_is_answered_at_once() {
 
 #[test]
 fn every_handle_says_so_and_lets_go() {
-    let (client, log) = script_of().client();
+    let (client, log) = script_of().having([Capability::Files]).client();
     let runtime = runtime();
     let sandbox = runtime.block_on(client.create(spec())).unwrap();
     let mut process = runtime.block_on(sandbox.start(any())).unwrap();
@@ -58,19 +58,25 @@ fn every_handle_says_so_and_lets_go() {
     let forked = match fork::fork().unwrap() {
         Fork::Parent(pid) => fork::waitpid(pid).unwrap() == 0,
         Fork::Child => {
-            let said = block_on(async {
-                says_forked(sandbox.close().await)
-                    && says_forked(sandbox.start(any()).await)
-                    && says_forked(sandbox.run(any()).await)
-                    && says_forked(sandbox.detach().await)
-                    && says_forked(process.next().await)
-                    && says_forked(process.wait().await)
-                    && says_forked(process.kill().await)
-                    && says_forked(client.close().await)
-                    && says_forked(client.destroy("x").await)
-                    && says_forked(client.probe(&spec()).await)
-                    && says_forked(files.stat("/x").await)
+            let answers = block_on(async {
+                [
+                    ("close", says_forked(sandbox.close().await)),
+                    ("start", says_forked(sandbox.start(any()).await)),
+                    ("run", says_forked(sandbox.run(any()).await)),
+                    ("detach", says_forked(sandbox.detach().await)),
+                    ("next", says_forked(process.next().await)),
+                    ("wait", says_forked(process.wait().await)),
+                    ("kill", says_forked(process.kill().await)),
+                    ("close the client", says_forked(client.close().await)),
+                    ("destroy", says_forked(client.destroy("x").await)),
+                    ("probe", says_forked(client.probe(&spec()).await)),
+                    ("stat", says_forked(files.stat("/x").await)),
+                ]
             });
+            let said = answers.iter().all(|(_, said)| *said);
+            if !said {
+                eprintln!("{answers:?}");
+            }
             let told =
                 sandbox.id().as_str() == "s" && client.facts().name() == "scripted" && client.orphans().is_empty();
             drop((process, files, sandbox, client));

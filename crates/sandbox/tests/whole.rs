@@ -1,7 +1,7 @@
 //! What is about the whole process: its threads, its memory. One at a time.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[allow(dead_code, reason = "each test binary uses a part of it")]
+#[allow(dead_code, unused_imports, reason = "this binary uses a part of it")]
 mod common;
 
 use bytes::Bytes;

@@ -273,7 +273,7 @@ async fn a_slow_reader(cx: &Ctx) -> Done {
     // Until nothing moves any more: everything between here and there is full.
     let mut pulled = cx.meddling().calls(Point::Next);
     loop {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        cx.sleep(Duration::from_millis(500)).await;
         let now = cx.meddling().calls(Point::Next);
         if std::mem::replace(&mut pulled, now) == now {
             break;
@@ -317,7 +317,7 @@ async fn holds_back(cx: &Ctx) -> Done {
     let (mut last, mut still) = (0, 0);
     // Half a second without a piece, three times in a row, is standing still.
     while still < 3 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        cx.sleep(Duration::from_millis(500)).await;
         still = if pulled() == last { still + 1 } else { 0 };
         last = pulled();
         ensure!(last < MANY, "nobody reads, and {last} pieces of output were taken from the backend all the same");

@@ -15,6 +15,7 @@ use sandbox_core::{
     Error, ErrorKind, Fate, Query, Result, Status,
 };
 use std::{fmt::Debug, future::Future, time::Duration};
+use tokio::time::Instant;
 
 pub(crate) static ROWS: &[Row] = &[
     row!("timeout::fires_after_its_deadline_and_not_much_later", fires).needs(&[Run]).serial(),
@@ -40,24 +41,32 @@ pub(crate) static ROWS: &[Row] = &[
     row!("timeout::a_program_that_ended_before_it_is_no_timeout", ended_before).needs(&[Run]),
 ];
 
-/// Long enough to see that a command runs.
-const TIMEOUT: Duration = Duration::from_secs(3);
+/// Long enough to see that a command runs: short on a clock that really passes. On one that jumps when nothing happens, a
+/// short time is over before a busy machine has done anything, and a long one costs nothing.
+async fn short_timeout(cx: &Ctx) -> Duration {
+    let begun = Instant::now();
+    cx.client().sleep(Duration::from_millis(200)).await;
+    Duration::from_secs(if begun.elapsed() < Duration::from_millis(100) { 200 } else { 3 })
+}
+
 /// How much later than its deadline a command may be heard of, on a machine that is busy.
 const MARGIN: Duration = Duration::from_secs(20);
 
 async fn fires(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let timeout = cx.scale(TIMEOUT);
+    let timeout = cx.scale(short);
     let mut run = Box::pin(sandbox.run(cx.probes().hang(&marker).timeout(timeout)));
-    cx.outlasts(TIMEOUT.mul_f64(0.8), "a command with a timeout", &mut run).await?;
-    let ended = cx.by_clock(MARGIN, "a command after its deadline", run).await?;
+    cx.outlasts(short.mul_f64(0.8), "a command with a timeout", &mut run).await?;
+    let ended = cx.by_clock(short + MARGIN, "a command after its deadline", run).await?;
     expect_timeout(ended, "a command after its deadline").map(drop)
 }
 
 async fn tells_partial_output_and_fate(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let command = cx.probes().output_then_hang("before the end", &marker).timeout(cx.scale(TIMEOUT));
-    let ended = cx.by_clock(TIMEOUT + MARGIN, "a command after its deadline", sandbox.run(command)).await?;
+    let command = cx.probes().output_then_hang("before the end", &marker).timeout(cx.scale(short));
+    let ended = cx.by_clock(short + MARGIN, "a command after its deadline", sandbox.run(command)).await?;
     let error = expect_timeout(ended, "a command after its deadline")?;
     let Some(partial) = error.output() else { fail!("the error holds no output: {error:?}") };
     expect_eq!(partial.stdout.text(), "before the end\n", "stdout in the error");
@@ -68,11 +77,12 @@ async fn tells_partial_output_and_fate(cx: &Ctx) -> Done {
 }
 
 async fn afterwards(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
     // Where it can be seen from outside, that it lived is seen.
-    let mut process = sandbox.start(cx.probes().hang(&marker).timeout(cx.scale(TIMEOUT * 2))).await?;
+    let mut process = sandbox.start(cx.probes().hang(&marker).timeout(cx.scale(short * 2))).await?;
     cx.appears(&sandbox, &marker).await?;
-    let ended = cx.by_clock(TIMEOUT * 2 + MARGIN, "a command after its deadline", process.wait()).await?;
+    let ended = cx.by_clock(short * 2 + MARGIN, "a command after its deadline", process.wait()).await?;
     expect_timeout(ended, "a command after its deadline")?;
     expect_timeout(process.wait().await, "the same asked again")?;
     if cx.has(KillOne) {
@@ -102,13 +112,14 @@ async fn gone(cx: &Ctx, sandbox: &Sandbox) -> Done {
 }
 
 async fn spares_the_neighbours(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let sandbox = cx.sandbox().await?;
     let (victim, neighbour) = (cx.marker(), cx.marker());
     let beside = sandbox.start(cx.probes().hang(&neighbour).timeout(cx.secs(3000))).await?;
     cx.appears(&sandbox, &neighbour).await?;
-    let mut process = sandbox.start(cx.probes().hang(&victim).timeout(cx.scale(TIMEOUT * 2))).await?;
+    let mut process = sandbox.start(cx.probes().hang(&victim).timeout(cx.scale(short * 2))).await?;
     cx.appears(&sandbox, &victim).await?;
-    let ended = cx.by_clock(TIMEOUT * 2 + MARGIN, "a command after its deadline", process.wait()).await?;
+    let ended = cx.by_clock(short * 2 + MARGIN, "a command after its deadline", process.wait()).await?;
     expect_timeout(ended, "a command after its deadline")?;
     // Usable at once, before anything else is looked at.
     expect_eq!(cx.text(&sandbox, cx.probes().echo("usable")).await?, "usable", "echo right after the timeout");
@@ -119,6 +130,7 @@ async fn spares_the_neighbours(cx: &Ctx) -> Done {
 }
 
 async fn reaches_the_whole_tree(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     type Shape = fn(&Ctx, &str) -> Command;
     const SHAPES: [(&str, Shape); 5] = [
         ("a child", |cx, marker| cx.probes().spawn_child(marker)),
@@ -127,7 +139,7 @@ async fn reaches_the_whole_tree(cx: &Ctx) -> Done {
         ("a double-forked daemon", |cx, marker| cx.probes().daemonize_then_hang(marker)),
         ("a program that ignores TERM", |cx, marker| cx.probes().term_ignorer(marker)),
     ];
-    let (sandbox, timeout) = (cx.sandbox().await?, TIMEOUT * 3);
+    let (sandbox, timeout) = (cx.sandbox().await?, short * 3);
     let neighbour = cx.marker();
     let beside = sandbox.start(cx.probes().hang(&neighbour).timeout(cx.secs(3000))).await?;
     let mut started = Vec::new();
@@ -150,14 +162,15 @@ async fn reaches_the_whole_tree(cx: &Ctx) -> Done {
 }
 
 async fn none_inherits(cx: &Ctx) -> Done {
-    let sandbox = cx.sandbox_of(cx.spec().command_timeout(cx.scale(TIMEOUT))).await?;
+    let short = short_timeout(cx).await;
+    let sandbox = cx.sandbox_of(cx.spec().command_timeout(cx.scale(short))).await?;
     // A command's own wins, be it longer.
-    let longer = cx.probes().two_with_pause(u32::try_from(cx.scale(TIMEOUT).as_millis()).unwrap_or(u32::MAX) + 1000);
-    let output = cx.run(&sandbox, longer.timeout(cx.secs(60))).await?;
+    let longer = cx.probes().two_with_pause(u32::try_from(cx.scale(short).as_millis()).unwrap_or(u32::MAX) + 1000);
+    let output = cx.run(&sandbox, longer.timeout(cx.scale(short * 3))).await?;
     expect_eq!(output.stdout.text(), "first\nsecond\n", "a command with a timeout of its own");
     let mut run = Box::pin(sandbox.run(cx.probes().hang(cx.marker())));
-    cx.outlasts(TIMEOUT.mul_f64(0.8), "a command without a timeout", &mut run).await?;
-    let ended = cx.by_clock(MARGIN, "a command without a timeout, after the spec's", run).await?;
+    cx.outlasts(short.mul_f64(0.8), "a command without a timeout", &mut run).await?;
+    let ended = cx.by_clock(short + MARGIN, "a command without a timeout, after the spec's", run).await?;
     expect_timeout(ended, "a command without a timeout, after the spec's").map(drop)
 }
 
@@ -182,12 +195,13 @@ async fn zero_and_too_long(cx: &Ctx) -> Done {
 }
 
 async fn holds_while_read(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let command = cx.probes().output_then_hang("first", &marker).timeout(cx.scale(TIMEOUT));
+    let command = cx.probes().output_then_hang("first", &marker).timeout(cx.scale(short));
     let mut process = sandbox.start(command).await?;
     let first = cx.within(20, "the first output", process.next()).await??;
     ensure!(matches!(&first, Some(ProcessEvent::Stdout(bytes)) if bytes.starts_with(b"first")), "first came {first:?}");
-    let ended = cx.by_clock(TIMEOUT + MARGIN, "the next output", to_the_end(&mut process)).await?;
+    let ended = cx.by_clock(short + MARGIN, "the next output", to_the_end(&mut process)).await?;
     expect_timeout(ended, "a command that is read").map(drop)
 }
 
@@ -203,17 +217,19 @@ async fn to_the_end(process: &mut sandbox::Process) -> Result<Option<Status>> {
 }
 
 async fn holds_unread(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let sandbox = cx.sandbox().await?;
     // It writes for ever, and is held back because nobody reads.
-    let mut process = sandbox.start(cx.probes().endless().timeout(cx.scale(TIMEOUT))).await?;
-    cx.sleep(TIMEOUT + Duration::from_secs(2)).await;
-    let ended = cx.by_clock(MARGIN, "a command that nobody reads", process.wait()).await?;
+    let mut process = sandbox.start(cx.probes().endless().timeout(cx.scale(short))).await?;
+    cx.sleep(short + Duration::from_secs(2)).await;
+    let ended = cx.by_clock(short + MARGIN, "a command that nobody reads", process.wait()).await?;
     expect_timeout(ended, "a command that nobody reads").map(drop)
 }
 
 async fn holds_in_input(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let mut process = sandbox.start(cx.probes().hang(&marker).pipe().timeout(cx.scale(TIMEOUT))).await?;
+    let mut process = sandbox.start(cx.probes().hang(&marker).pipe().timeout(cx.scale(short))).await?;
     let Some(input) = process.take_input() else { fail!("a command with a pipe has no input") };
     let piece = Bytes::from(vec![b'x'; 1 << 20]);
     let writes = async {
@@ -225,24 +241,26 @@ async fn holds_in_input(cx: &Ctx) -> Done {
         }
     };
     let both = async { tokio::join!(writes, process.wait()) };
-    let (write, ended) = cx.by_clock(TIMEOUT + MARGIN, "a command that takes no input", both).await?;
+    let (write, ended) = cx.by_clock(short + MARGIN, "a command that takes no input", both).await?;
     expect_timeout(ended, "a command that takes no input")?;
     expect_eq!(write.kind(), ErrorKind::ConnectionLost, "the write that was waiting");
     Ok(())
 }
 
 async fn holds_with_input(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let command = cx.probes().hang(&marker).input(vec![b'x'; 8 << 20]).timeout(cx.scale(TIMEOUT));
-    let ended = cx.by_clock(TIMEOUT + MARGIN, "a command that ignores its input", sandbox.run(command)).await?;
+    let command = cx.probes().hang(&marker).input(vec![b'x'; 8 << 20]).timeout(cx.scale(short));
+    let ended = cx.by_clock(short + MARGIN, "a command that ignores its input", sandbox.run(command)).await?;
     expect_timeout(ended, "a command that ignores its input").map(drop)
 }
 
 async fn holds_while_starting(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let world = cx.limited(impatient(cx))?;
     let sandbox = world.sandbox().await?;
     world.meddling().set(Point::Spawn, Fault::Hang);
-    let run = sandbox.run(world.probes().echo("x").timeout(cx.scale(TIMEOUT)));
+    let run = sandbox.run(world.probes().echo("x").timeout(cx.scale(short)));
     let ended = world.within(60, "a command that never starts", run).await?;
     expect_kind!(ended, ExecutionTimeout, "a command that never starts");
     drop(sandbox);
@@ -302,19 +320,20 @@ async fn unanswered<T: Debug>(world: &World, point: Point, what: &str, act: impl
 }
 
 async fn grace_sends_term_first(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let sandbox = cx.sandbox().await?;
     let (polite, deaf) = (cx.marker(), cx.marker());
-    let (timeout, grace) = (cx.scale(TIMEOUT * 4), cx.scale(TIMEOUT * 3));
+    let (timeout, grace) = (cx.scale(short * 4), cx.scale(short * 3));
     let mut process = sandbox.start(cx.probes().term_reporter(&polite).timeout(timeout).grace(grace)).await?;
     ready(cx, &mut process).await?;
-    let output = cx.by_clock(TIMEOUT * 4 + MARGIN, "a command that is asked to end", process.output()).await?;
+    let output = cx.by_clock(short * 4 + MARGIN, "a command that is asked to end", process.output()).await?;
     let output =
         output.map_err(|error| Stop::from(error).during("a command that ends when it is asked is no timeout"))?;
     expect_eq!((&*output.stdout.text(), output.status), ("got TERM\n", Status::Code(0)), "what it says and its status");
     // Who does not listen is killed at the deadline.
     let mut process = sandbox.start(cx.probes().term_ignorer(&deaf).timeout(timeout).grace(grace)).await?;
     cx.appears(&sandbox, &deaf).await?;
-    let ended = cx.by_clock(TIMEOUT * 4 + MARGIN, "a command that ignores TERM", process.wait()).await?;
+    let ended = cx.by_clock(short * 4 + MARGIN, "a command that ignores TERM", process.wait()).await?;
     expect_timeout(ended, "a command that ignores TERM")?;
     cx.vanishes(&sandbox, &deaf).await
 }
@@ -327,10 +346,11 @@ async fn ready(cx: &Ctx, process: &mut sandbox::Process) -> Done {
 }
 
 async fn without_grace(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let mut process = sandbox.start(cx.probes().term_reporter(&marker).timeout(cx.scale(TIMEOUT))).await?;
+    let mut process = sandbox.start(cx.probes().term_reporter(&marker).timeout(cx.scale(short))).await?;
     ready(cx, &mut process).await?;
-    let ended = cx.by_clock(TIMEOUT + MARGIN, "a command after its deadline", process.output()).await?;
+    let ended = cx.by_clock(short + MARGIN, "a command after its deadline", process.output()).await?;
     let error = expect_timeout(ended, "a command after its deadline")?;
     let said = error.output().map(|partial| partial.stdout.text().into_owned()).unwrap_or_default();
     expect_eq!(said, "", "what a program says that was not asked to end");
@@ -338,12 +358,13 @@ async fn without_grace(cx: &Ctx) -> Done {
 }
 
 async fn fires_inside(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     // The engine hears nothing of this command and its kill does not get through, so only the backend can have ended it.
     let world = cx.limited(Limits::new().kill(cx.secs(12)).tell(cx.secs(12)))?;
     let (sandbox, marker) = (world.sandbox().await?, world.marker());
     let asked = world.meddling().calls(Point::Next);
     world.meddling().set(Point::Next, Fault::Hang);
-    let process = sandbox.start(world.probes().hang(&marker).timeout(cx.scale(TIMEOUT * 2))).await?;
+    let process = sandbox.start(world.probes().hang(&marker).timeout(cx.scale(short * 2))).await?;
     let stalled = async {
         while world.meddling().calls(Point::Next) == asked {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -353,7 +374,7 @@ async fn fires_inside(cx: &Ctx) -> Done {
     world.meddling().clear();
     world.meddling().set(Point::Kill, Fault::Hang);
     world.appears(&sandbox, &marker).await?;
-    world.sleep(TIMEOUT * 2).await;
+    world.sleep(short * 2).await;
     world.vanishes(&sandbox, &marker).await?;
     expect_eq!(world.text(&sandbox, world.probes().echo("spared")).await?, "spared", "echo afterwards");
     world.meddling().clear();
@@ -363,6 +384,7 @@ async fn fires_inside(cx: &Ctx) -> Done {
 }
 
 async fn ended_before(cx: &Ctx) -> Done {
+    let short = short_timeout(cx).await;
     let sandbox = cx.sandbox().await?;
     let timeout = cx.secs(10);
     let runs = (1..=4_u32).map(|n| Box::pin(sandbox.run(cx.probes().two_with_pause(n * 300).timeout(timeout))));
@@ -372,9 +394,9 @@ async fn ended_before(cx: &Ctx) -> Done {
         expect_eq!((&*output.stdout.text(), output.code()), ("first\nsecond\n", 0), "a command that ends in time");
     }
     // A deadline that has passed means nothing to a command that is over, nor to its sandbox.
-    let mut process = sandbox.start(cx.probes().exit(7).timeout(cx.scale(TIMEOUT))).await?;
+    let mut process = sandbox.start(cx.probes().exit(7).timeout(cx.scale(short))).await?;
     expect_eq!(cx.within(30, "its end", process.wait()).await??, Status::Code(7), "the status");
-    cx.sleep(TIMEOUT + Duration::from_secs(2)).await;
+    cx.sleep(short + Duration::from_secs(2)).await;
     expect_eq!(process.wait().await?, Status::Code(7), "the status, asked after the deadline");
     expect_eq!(cx.text(&sandbox, cx.probes().echo("usable")).await?, "usable", "echo after the deadline");
     Ok(())

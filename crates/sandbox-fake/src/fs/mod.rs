@@ -87,7 +87,8 @@ impl Fs {
 
     /// Whether a write of so many bytes could succeed now, so that a long one fails before it is sent.
     pub(crate) fn may_write(&self, path: &str, who: Who, bytes: u64) -> Result<()> {
-        let old = match self.tree.locate(path, true, who) {
+        let old = match self.tree.locate(path, false, who) {
+            Ok(Spot { node: Some(ino), .. }) if self.tree.node(ino).is_link() => 0,
             Ok(Spot { node: Some(ino), way, name }) => {
                 let spot = Spot { way, name, node: Some(ino) };
                 self.check_file(path, &spot, ino, who)?.unwrap_or(u64::MAX)
@@ -129,6 +130,23 @@ impl Fs {
         Ok(())
     }
 
+    /// The same, except that a link is replaced and its target left alone.
+    pub(crate) fn replace(
+        &mut self,
+        path: &str,
+        content: Content,
+        mode: Option<u32>,
+        who: Who,
+        now: i64,
+    ) -> Result<()> {
+        let link = self.tree.find(path, false, who).ok().filter(|(_, ino)| self.tree.node(*ino).is_link());
+        let Some((spot, ino)) = link else { return self.write(path, content, mode, who, now) };
+        self.check_remove(path, &spot, ino, who)?;
+        self.check_space(path, content.len())?;
+        self.tree_mut().unlink(spot.parent(), &spot.name, now);
+        self.write(path, content, mode, who, now)
+    }
+
     /// Adds bytes to the end of a file, which is made where it is not there; its directory is.
     pub(crate) fn append(&mut self, path: &str, bytes: Bytes, who: Who, now: i64) -> Result<()> {
         let spot = self.tree.locate(path, true, who)?;
@@ -168,7 +186,10 @@ impl Fs {
             return Ok(());
         }
         let above = parent(path).ok_or_else(|| What::NotFound.at(path))?;
-        self.make_dirs(above, who, now).map_err(|error| error.what.at(path))?;
+        self.make_dirs(above, who, now).map_err(|error| match error.what {
+            What::Exists => What::NotADirectory.at(path),
+            what => what.at(path),
+        })?;
         // A link that leads nowhere may still be in the way.
         if self.make_dir(path, who, now)? { Ok(()) } else { Err(What::NotFound.at(path)) }
     }
@@ -185,7 +206,6 @@ impl Fs {
                 Ok(true)
             }
             Err(FsError { what: What::NotFound, .. }) => Ok(false),
-            Err(FsError { what: What::NotADirectory, .. }) => Err(What::Exists.at(path)),
             Err(error) => Err(error),
         }
     }

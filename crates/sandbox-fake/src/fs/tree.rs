@@ -65,6 +65,10 @@ impl Node {
         matches!(self.kind, Kind::Directory(_))
     }
 
+    pub(crate) fn is_link(&self) -> bool {
+        matches!(self.kind, Kind::Link(_))
+    }
+
     pub(crate) fn allows(&self, who: Who, bits: u32) -> bool {
         if who.uid == 0 {
             return bits & EXECUTE == 0 || self.is_directory() || self.mode & 0o111 != 0;

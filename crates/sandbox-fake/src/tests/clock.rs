@@ -117,6 +117,9 @@ fn whoever_is_outside_can_wait_too() {
         clock.sleep(Duration::from_secs(1000)).await;
         assert!(seconds(&lab.fake) >= 1000 && real.elapsed() < NO_TIME);
         clock.sleep(Duration::ZERO).await;
+        drop(_sandbox);
+        clock.sleep(Duration::from_secs(1000)).await;
+        assert!(seconds(&lab.fake) >= 2000, "without any sandbox");
         drop(clock.sleep(Duration::MAX));
     });
 }

@@ -81,7 +81,8 @@ fn errors_have_their_kinds_and_paths() {
         assert_eq!(kind(write(&sandbox, "/sys/new/x", "x").await), ReadOnly);
         assert_eq!(kind(sandbox.list_dir(&ListDir::new("/etc/passwd")).await), NotADirectory);
         assert_eq!(kind(sandbox.make_dir(&MakeDir::new("/etc/passwd")).await), AlreadyExists);
-        assert_eq!(kind(sandbox.make_dir(&MakeDir::new("/etc/passwd/x")).await), AlreadyExists);
+        assert_eq!(kind(sandbox.make_dir(&MakeDir::new("/etc/passwd/x")).await), NotADirectory);
+        assert_eq!(kind(sandbox.make_dir(&MakeDir::new("/etc/passwd/x/y")).await), NotADirectory);
         assert_eq!(kind(sandbox.remove(&Remove::new("/missing")).await), PathNotFound);
         assert_eq!(kind(sandbox.remove(&Remove::new("/etc")).await), IsADirectory);
         assert_eq!(kind(sandbox.stat(&Stat::new("/missing")).await), PathNotFound);
@@ -129,6 +130,18 @@ fn a_write_is_whole_or_not_at_all() {
         let cut = sandbox.write_file(&WriteFile::new("/f"), Body::new(None, Cut(false))).await;
         assert_eq!(kind(cut), ErrorKind::ConnectionLost);
         assert_eq!(read(&sandbox, "/f").await.unwrap(), b"old");
+        for stated in [2, 4] {
+            let body = Body::from(Bytes::from_static(b"new"));
+            struct Of(Body);
+            impl Chunks for Of {
+                async fn next(&mut self) -> Result<Option<Bytes>> {
+                    self.0.next().await
+                }
+            }
+            let lying = sandbox.write_file(&WriteFile::new("/f"), Body::new(Some(stated), Of(body))).await;
+            assert_eq!(kind(lying), ErrorKind::InvalidArgument, "{stated}");
+        }
+        assert_eq!(read(&sandbox, "/f").await.unwrap(), b"old");
         let cut = sandbox.write_file(&WriteFile::new("/new/f"), Body::new(None, Cut(false))).await;
         assert_eq!(kind(cut), ErrorKind::ConnectionLost);
         assert_eq!(kind(sandbox.stat(&Stat::new("/new")).await), ErrorKind::PathNotFound);
@@ -155,6 +168,13 @@ fn names_move_and_links_are_not_followed() {
         run(&sandbox, &exec("ln -s /e /link")).await;
         let info = sandbox.stat(&Stat::new("/link")).await.unwrap();
         assert_eq!((info.kind, info.target.as_deref(), &*info.name), (FileKind::Symlink, Some("/e"), "link"));
+        run(&sandbox, &exec("ln -s b /e/other")).await;
+        assert_eq!(read(&sandbox, "/e/other").await.unwrap(), b"a");
+        write(&sandbox, "/e/other", "own").await.unwrap();
+        assert_eq!(
+            (read(&sandbox, "/e/other").await.unwrap(), read(&sandbox, "/e/b").await.unwrap()),
+            (b"own".into(), b"a".into())
+        );
         assert_eq!(read(&sandbox, "/link/../e/./b").await.unwrap(), b"a");
         sandbox.remove(&Remove::new("/link").recursive(true)).await.unwrap();
         assert_eq!(read(&sandbox, "/e/b").await.unwrap(), b"a", "the target stays");

@@ -1,7 +1,7 @@
 //! Who lets programs run when no call of the adapter does, and who moves the virtual clock.
 //!
-//! Every sandbox that is in somebody's hands has one background task. One of these tasks, in whichever engine, leads; the
-//! others stand by. With nobody there, the world stands still.
+//! Every sandbox that is in somebody's hands has one background task, and whoever asked the clock has one. One of these
+//! tasks, in whichever engine, leads; the others stand by. With nobody there, the world stands still.
 //!
 //! # When time moves
 //!
@@ -105,17 +105,12 @@ impl Leaders {
 
 /// The background task of one sandbox; never ends by itself.
 pub(crate) async fn lead(kernel: Arc<Kernel>) {
-    let number = {
-        let mut all = lock(&kernel.leaders.all);
-        all.number += 1;
-        all.number
-    };
-    let mut leader =
-        Leader { kernel, number, tick: None, waited: Duration::ZERO, busy: Duration::ZERO, next: None, stirred: 0 };
+    let mut leader = Leader::new(&kernel);
     poll_fn(|cx| leader.poll(cx)).await;
 }
 
-struct Leader {
+/// One who can lead: somebody whose task is polled where real time can be waited for.
+pub(crate) struct Leader {
     kernel: Arc<Kernel>,
     number: u64,
     tick: Option<Tick>,
@@ -134,7 +129,25 @@ struct Tick {
 }
 
 impl Leader {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn new(kernel: &Arc<Kernel>) -> Self {
+        let number = {
+            let mut all = lock(&kernel.leaders.all);
+            all.number += 1;
+            all.number
+        };
+        Self {
+            kernel: Arc::clone(kernel),
+            number,
+            tick: None,
+            waited: Duration::ZERO,
+            busy: Duration::ZERO,
+            next: None,
+            stirred: 0,
+        }
+    }
+
+    /// Stands by, or leads; always pending.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.kernel.leaders.stand(self.number, cx.waker()) {
             return Poll::Pending;
         }

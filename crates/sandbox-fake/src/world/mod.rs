@@ -15,7 +15,7 @@ mod timers;
 
 pub(crate) use command::{Output, Stream};
 pub(crate) use executor::Task;
-pub(crate) use leader::lead;
+pub(crate) use leader::{Leader, lead};
 pub(crate) use pipe::{Closed, Pipe};
 pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
 pub(crate) use room::Room;

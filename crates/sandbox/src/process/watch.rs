@@ -116,4 +116,4 @@ async fn ask_to_end(s: &Arc<Spawner>, state: &State, after: Option<Duration>) {
 }
 
 /// A death by KILL is often the first sign of the sandbox's own.
-const AFTER_KILL: Duration = Duration::from_millis(250);
+const AFTER_KILL: Duration = Duration::from_secs(1);

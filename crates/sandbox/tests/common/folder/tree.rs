@@ -33,7 +33,7 @@ pub(super) async fn put(path: &str, mut tar: Body) -> Result<()> {
         file.write_all(&piece).await.map_err(|e| error("spool", e))?;
     }
     file.flush().await.map_err(|e| error("spool", e))?;
-    let tar = Command::new("tar").arg("-xpf").arg(spool.path()).arg("-C").arg(path).output().await;
+    let tar = Command::new("tar").arg("-xpf").arg(spool.path()).current_dir(path).output().await;
     let output = tar.map_err(|e| error("tar", e))?;
     if output.status.success() {
         return Ok(());
