@@ -48,23 +48,18 @@ impl Future for Outside {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        let leader = this.leader.get_or_insert_with(|| Leader::new(&this.kernel));
-        loop {
-            let over = this.kernel.with(|state, _| match state.timers.get_mut(&this.key) {
-                Some(timer) => {
-                    *timer = Timer::Outside(Some(cx.waker().clone()));
-                    false
-                }
-                None => true,
-            });
-            if over {
-                return Poll::Ready(());
+        let over = this.kernel.with(|state, _| match state.timers.get_mut(&this.key) {
+            Some(timer) => {
+                *timer = Timer::Outside(Some(cx.waker().clone()));
+                false
             }
-            let before = this.kernel.now();
-            if leader.poll(cx).is_pending() && this.kernel.now() == before {
-                return Poll::Pending;
-            }
+            None => true,
+        });
+        if over {
+            return Poll::Ready(());
         }
+        // Where that fires the timer, it wakes this task.
+        this.leader.get_or_insert_with(|| Leader::new(&this.kernel)).poll(cx)
     }
 }
 

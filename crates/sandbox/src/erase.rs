@@ -1,5 +1,5 @@
 //! The dyn twin of the adapter traits: what lets one `Client` type hold any adapter. One line a method; a method that the
-//! traits gain later and this page lacks is found by the test in `tests/twin.rs`.
+//! traits gain later and this page lacks is found by the test in `tests/it/twin.rs`.
 
 use bytes::Bytes;
 use sandbox_core::Attempt;

@@ -53,10 +53,9 @@ pub(super) async fn get(path: &str) -> Result<Body> {
     tar.arg("-cf")
         .arg("-")
         .arg("--no-unquote")
-        .arg("-C")
-        .arg(dir)
         .arg("--")
         .arg(name)
+        .current_dir(dir)
         .stdout(Stdio::piped())
         .kill_on_drop(true);
     let mut child = tar.spawn().map_err(|e| error("tar", e))?;

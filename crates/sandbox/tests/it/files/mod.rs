@@ -53,7 +53,8 @@ impl Place {
 }
 
 fn temporaries(dir: &std::path::Path) -> Vec<String> {
-    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let entries = std::fs::read_dir(dir).into_iter().flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(".sb-")).collect()
 }
 

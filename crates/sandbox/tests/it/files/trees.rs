@@ -1,9 +1,10 @@
 //! Whole directories between host and sandbox.
 
-use super::{WAYS, place};
+use super::{WAYS, place, temporaries};
 use crate::common::{
+    ms,
     scripted::{Script, script_of},
-    spec,
+    spec, until,
 };
 use sandbox::{Capability, ErrorKind, TreeOptions};
 use std::{
@@ -139,6 +140,21 @@ async fn a_link_that_leaves_the_tree_is_refused_before_anything_is_sent() {
     symlink("/etc/passwd", host.path().join("leaves")).unwrap();
     assert!(client.create(spec()).await.unwrap().files().upload_dir(host.path(), "/x").await.is_err());
     assert_eq!(log.count("put tree") + log.count("spawn") + log.count("make dir"), 0);
+}
+
+#[tokio::test]
+async fn a_download_that_is_given_up_leaves_no_part_of_a_file() {
+    for way in WAYS {
+        let (place, host) = (place(way).await, tempfile::tempdir().unwrap());
+        fs::create_dir(place.dir.join("d")).unwrap();
+        fs::write(place.dir.join("d/a"), "whole").unwrap();
+        fs::File::create(place.dir.join("d/large")).unwrap().set_len(64 << 30).unwrap();
+        let (files, down) = (place.sandbox.files(), host.path().join("down"));
+        assert!(tokio::time::timeout(ms(500), files.download_dir("d", &down)).await.is_err(), "{way:?}");
+        until("the temporary is gone", || temporaries(&down).is_empty()).await;
+        place.sandbox.close().await.unwrap();
+        assert!(!down.join("large").exists(), "{way:?}");
+    }
 }
 
 #[tokio::test]
