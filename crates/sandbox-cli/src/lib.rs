@@ -45,3 +45,8 @@ pub fn main(registry: Registry) -> ExitCode {
     runtime.shutdown_background();
     code.into()
 }
+
+/// The examples of the workspace's README, which need this crate's dependencies.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -2,12 +2,15 @@
 
 mod backend;
 mod config;
+mod create;
 mod discovery;
 mod error;
 mod files;
 mod image;
+mod look;
 mod process;
 mod provider;
+mod remove;
 mod sandbox;
 mod wire;
 

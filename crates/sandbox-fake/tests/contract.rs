@@ -139,6 +139,10 @@ fn programs(fake: Fake) -> Fake {
         })
         .program("lines", |p| async move {
             for line in 0..number(&p, 2) {
+                if line % 500 == 499 {
+                    // So that a reader can be faster than that.
+                    p.sleep(Duration::from_millis(1)).await;
+                }
                 p.print(format!("{}{line}\n", p.arg(1).unwrap_or_default())).await;
             }
             0

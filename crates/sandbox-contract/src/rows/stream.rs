@@ -9,7 +9,7 @@ use crate::{
 };
 use sandbox::{Command, Limits, Process, ProcessEvent, Sandbox};
 use sandbox_core::{
-    Capability::{Background, KillOne, ProcessTree, Run, Signals, Stream, StreamExact, Term},
+    Capability::{Background, KillOne, ProcessTree, Run, Signals, Stdin, Stream, StreamExact, Term},
     Error, ErrorKind, Fate, Signal, Status,
 };
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) static ROWS: &[Row] = &[
     row!("stream::an_error_in_the_readers_block_ends_the_command", an_error_in_the_block)
         .needs(&[Run, Stream, KillOne]),
     row!("stream::a_cancelled_reader_ends_the_command", a_cancelled_reader).needs(&[Run, Stream, KillOne]),
-    row!("stream::next_is_cancel_safe", next_is_cancel_safe).needs(&[Run, Stream]),
+    row!("stream::next_is_cancel_safe", next_is_cancel_safe).needs(&[Run, Stdin, Stream]),
     row!("stream::a_slow_reader_loses_nothing_and_delays_nobody", a_slow_reader).needs(&[Run, Stream]),
     row!("stream::a_reader_who_does_not_read_holds_the_program_back", holds_back).needs(&[Run, Stream]),
     row!("stream::memory_of_a_slow_reader_is_bounded", memory_is_bounded).needs(&[Run, Stream]),
@@ -241,26 +241,32 @@ async fn ends(cx: &Ctx, act: impl AsyncFnOnce(Process) -> Done) -> Done {
 }
 
 async fn next_is_cancel_safe(cx: &Ctx) -> Done {
+    const LINES: usize = 60;
     let sandbox = cx.sandbox().await?;
-    let mut process = sandbox.start(cx.probes().lines(5000_u32)).await?;
-    let (mut seen, mut dropped, mut status) = (Vec::new(), 0, None);
+    let mut process = sandbox.start(cx.probes().cat().pipe()).await?;
+    let (mut seen, mut dropped, mut written, mut status) = (Vec::new(), 0, 0, None);
     let until = Instant::now() + cx.secs(60);
     while status.is_none() {
         ensure!(Instant::now() < until, "it does not end");
-        // Polled once and dropped, most of the time while nothing is there.
-        let Ok(event) = tokio::time::timeout(Duration::ZERO, process.next()).await else {
-            dropped += 1;
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            continue;
-        };
-        match event? {
-            Some(ProcessEvent::Stdout(bytes)) => seen.extend_from_slice(&bytes),
-            Some(ProcessEvent::Exited(exited)) => status = Some(exited),
-            other => fail!("expected output or the end, got {other:?}"),
+        // Polled once and dropped: certainly before anything was written, and mostly between the lines.
+        match tokio::time::timeout(Duration::ZERO, process.next()).await {
+            Err(_) => dropped += 1,
+            Ok(event) => match event? {
+                Some(ProcessEvent::Stdout(bytes)) => seen.extend_from_slice(&bytes),
+                Some(ProcessEvent::Exited(exited)) => status = Some(exited),
+                other => fail!("expected output or the end, got {other:?}"),
+            },
         }
+        if written < LINES {
+            cx.within(20, "write", process.write(format!("line {written}\n"))).await??;
+            written += 1;
+        } else {
+            process.close_stdin();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     ensure!(dropped > 0, "no `next` was ever dropped");
-    let expected: String = (0..5000).map(|n| format!("line {n}\n")).collect();
+    let expected: String = (0..LINES).map(|n| format!("line {n}\n")).collect();
     expect_eq!(String::from_utf8_lossy(&seen), expected, "what was seen by a reader who dropped {dropped} looks");
     expect_eq!(status, Some(Status::Code(0)), "the status");
     Ok(())

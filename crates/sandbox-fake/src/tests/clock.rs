@@ -112,12 +112,12 @@ fn time_waits_for_a_user_who_takes_a_moment() {
 fn whoever_is_outside_can_wait_too() {
     Lab::run(Fake::new(), |lab| async move {
         let clock = lab.fake.clock().unwrap();
-        let _sandbox = lab.sandbox().await;
+        let sandbox = lab.sandbox().await;
         let real = Instant::now();
         clock.sleep(Duration::from_secs(1000)).await;
         assert!(seconds(&lab.fake) >= 1000 && real.elapsed() < NO_TIME);
         clock.sleep(Duration::ZERO).await;
-        drop(_sandbox);
+        drop(sandbox);
         clock.sleep(Duration::from_secs(1000)).await;
         assert!(seconds(&lab.fake) >= 2000, "without any sandbox");
         drop(clock.sleep(Duration::MAX));

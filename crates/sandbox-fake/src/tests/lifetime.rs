@@ -137,3 +137,31 @@ fn lists_page_and_filter() {
         assert!(listed.items.iter().all(|item| item.id != gone.id));
     });
 }
+
+/// What this process has in memory, in bytes.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[test]
+fn a_thousand_sandboxes_with_a_command_each_are_small() {
+    Lab::run(Fake::new(), |lab| async move {
+        let (before, mut all) = (resident(), Vec::new());
+        for _ in 0..1000 {
+            let made = lab.create(Spec::new()).await.unwrap();
+            run(&made.instance, &exec("touch /tmp/own")).await;
+            let command = start(&made.instance, &exec("hang")).await;
+            all.push((made, command));
+        }
+        let taken = resident().saturating_sub(before);
+        assert!(taken < 200 << 20, "{} MiB", taken >> 20);
+        let busy = |all: &[(Made<FakeSandbox>, _)]| {
+            all.iter().filter(|(made, _)| lab.fake.world().processes(&made.id).len() == 1).count()
+        };
+        assert_eq!(busy(&all), 1000);
+        let ids: Vec<_> = all.iter().map(|(made, _)| made.id.clone()).collect();
+        drop(all);
+        assert!(lab.fake.world().count() == 0 && ids.iter().all(|id| lab.fake.world().processes(id).is_empty()));
+    });
+}

@@ -33,8 +33,8 @@ use std::{
 use tokio::time::Sleep;
 
 const TICK: Duration = Duration::from_millis(5);
-const PATIENCE: Duration = Duration::from_millis(500);
-const OUTSIDE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
+const OUTSIDE: Duration = Duration::from_secs(3);
 const BUSY: Duration = Duration::from_millis(100);
 
 /// How many polls of programs before the worker is given back.

@@ -120,6 +120,11 @@ impl Spawner {
         done(self.attended(what, life, stalled, work).await)
     }
 
+    /// Whether users' deadlines go by a clock of the backend's own.
+    pub(crate) fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
     /// Resolves after `limit` of the backend's clock. All other limits are real time.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ impl Watch {
             biased;
             told = &mut work => done(told).err(),
             reason = self.life.ending() => must_end(reason),
-            error = self.s.deadline(plan.limit) => must_end(error),
+            error = deadline(&self.s, &self.state, plan.limit) => must_end(error),
             () = ask_to_end(&self.s, &self.state, plan.term) => None,
             () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "nobody reads it any more")),
             () = lingered => None,
@@ -100,6 +100,18 @@ impl Watch {
         drop(self.ticket);
         self.life.ended().await.map_or(Fate::Unknown, |()| Fate::Dead)
     }
+}
+
+/// Resolves with the error of a command that is not over in time. A clock of the backend's own may run ahead of a start that
+/// is on its way, so it counts from the start on; until then real time bounds it.
+async fn deadline(s: &Arc<Spawner>, state: &State, limit: Duration) -> Error {
+    if s.has_clock() {
+        let mut end = state.end.subscribe();
+        if timeout(limit, end.wait_for(|end| !matches!(end, End::Starting))).await.is_err() {
+            return Error::new(ErrorKind::ExecutionTimeout, format!("not started within {limit:?}"));
+        }
+    }
+    s.deadline(limit).await
 }
 
 /// Never resolves: the program's own end is what is hoped for.

@@ -15,7 +15,8 @@ use sandbox_core::{Attempt, Body};
 fn methods() -> Vec<&'static str> {
     let source = include_str!("../common/scripted/adapter.rs");
     let (_, traits) = source.split_once("impl Backend for Scripted").unwrap();
-    let functions = traits.lines().map(str::trim_start).filter(|line| line.starts_with("fn ") || line.starts_with("async fn "));
+    let functions =
+        traits.lines().map(str::trim_start).filter(|line| line.starts_with("fn ") || line.starts_with("async fn "));
     let noted = traits.split("notes.say(\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
     let noted: Vec<_> = noted.filter(|line| !["destroyed", "spawned"].contains(line)).collect();
     assert_eq!(functions.count(), noted.len() + 1, "each method but `next` notes that it was called");
