@@ -79,7 +79,7 @@ fn parsed(text: &str) -> Result<Vec<Figure>> {
 /// The whole suite on the fake, wall time; built before the clock starts.
 fn contract() -> Result<Figure> {
     let cargo = |more: &[&str]| {
-        let args = ["nextest", "run", "--package", "sandbox-fake", "--test", "contract"];
+        let args = ["nextest", "run", "--package", "sandbox-fake", "--features", "shell", "--test", "contract"];
         let status = Command::new("cargo").args(args).args(more).current_dir(root()).output();
         let output = status.context("cannot run the contract of the fake")?;
         if !output.status.success() {

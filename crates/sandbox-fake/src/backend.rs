@@ -54,7 +54,7 @@ impl Backend for Fake {
         let (number, id) = kernel.act(|state, _| {
             state.last_room += 1;
             let number = state.last_room;
-            let id = attempt.claim(SandboxId::new(format!("fake-{number}")));
+            let id = SandboxId::new(format!("fake-{number}"));
             let room = Room {
                 id: id.clone(),
                 labels: spec.labels.clone(),
@@ -79,6 +79,7 @@ impl Backend for Fake {
             state.rooms.insert(number, room);
             (number, id)
         });
+        let id = attempt.claim(id);
         attempt.tasks().spawn(lead(Arc::clone(kernel)));
         Ok(Made::new(id, FakeSandbox::owned(kernel, number)).cwd(cwd))
     }

@@ -108,10 +108,7 @@ impl Call {
 
     /// Runs it on this thread, which nobody joins.
     fn block_on(self, kernel: &Arc<Kernel>, shared: &Arc<Shared>) -> i32 {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
-            Ok(runtime) => runtime,
-            Err(_) => return 126,
-        };
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return 126 };
         runtime.block_on(async {
             let mut shell = pin!(self.exec(shared));
             poll_fn(|cx| {

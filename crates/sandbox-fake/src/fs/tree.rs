@@ -151,10 +151,10 @@ impl Tree {
         if path.len() >= LONGEST_PATH {
             return Err(What::NameTooLong.at(path));
         }
-        let mut todo: Vec<String> = path.split('/').rev().map(str::to_string).collect();
-        let mut way: Vec<(Ino, String)> = Vec::new();
+        let mut todo: Vec<&str> = path.rsplit('/').collect();
+        let mut way: Vec<(Ino, &str)> = Vec::new();
         let mut links = 0;
-        let mut here = (ROOT, String::new());
+        let mut here = (ROOT, "");
         while let Some(part) = todo.pop() {
             if part.is_empty() || part == "." {
                 continue;
@@ -163,7 +163,7 @@ impl Tree {
                 return Err(What::NotADirectory.at(path));
             }
             if part == ".." {
-                here = way.pop().unwrap_or((ROOT, String::new()));
+                here = way.pop().unwrap_or((ROOT, ""));
                 continue;
             }
             if part.len() > LONGEST_NAME {
@@ -173,11 +173,11 @@ impl Tree {
             if !directory.allows(who, EXECUTE) {
                 return Err(What::Denied.at(path));
             }
-            let last = todo.iter().all(|rest| rest.is_empty() || rest == ".");
-            match self.entries(here.0).and_then(|entries| entries.get(&part)).copied() {
+            let last = todo.iter().all(|rest| rest.is_empty() || *rest == ".");
+            match self.entries(here.0).and_then(|entries| entries.get(part)).copied() {
                 None if last => {
                     way.push(here);
-                    return Ok(Spot { way: inos(&way), name: part, node: None });
+                    return Ok(Spot { way: inos(&way), name: part.to_string(), node: None });
                 }
                 None => return Err(What::NotFound.at(path)),
                 Some(ino) => match &self.node(ino).kind {
@@ -188,15 +188,15 @@ impl Tree {
                         }
                         if target.starts_with('/') {
                             way.clear();
-                            here = (ROOT, String::new());
+                            here = (ROOT, "");
                         }
-                        todo.extend(target.split('/').rev().map(str::to_string));
+                        todo.extend(target.rsplit('/'));
                     }
                     _ => way.push(std::mem::replace(&mut here, (ino, part))),
                 },
             }
         }
-        Ok(Spot { way: inos(&way), name: here.1, node: Some(here.0) })
+        Ok(Spot { way: inos(&way), name: here.1.to_string(), node: Some(here.0) })
     }
 
     pub(crate) fn is_read_only(&self, spot: &Spot) -> bool {
@@ -278,6 +278,6 @@ impl Tree {
     }
 }
 
-fn inos(way: &[(Ino, String)]) -> Vec<Ino> {
+fn inos(way: &[(Ino, &str)]) -> Vec<Ino> {
     way.iter().map(|(ino, _)| *ino).collect()
 }

@@ -33,14 +33,13 @@ pub(crate) fn find(
     }
     let name = argv.first().map_or("", |name| name);
     let mut denied = None;
-    let candidates: Vec<String> = if name.contains('/') {
-        vec![join(cwd, name)]
-    } else if name.is_empty() {
-        Vec::new()
-    } else {
-        let path = path.unwrap_or("/usr/local/bin:/usr/bin:/bin");
-        path.split(':').map(|directory| format!("{}/{name}", join(cwd, directory).trim_end_matches('/'))).collect()
-    };
+    let direct = name.contains('/');
+    let path = if direct { "" } else { path.unwrap_or("/usr/local/bin:/usr/bin:/bin") };
+    // Nothing is called nothing.
+    let candidates = path.split(':').take_while(|_| !name.is_empty()).map(|directory| match direct {
+        true => join(cwd, name),
+        false => format!("{}/{name}", join(cwd, directory).trim_end_matches('/')),
+    });
     for candidate in candidates {
         let content = lock(files).executable(&candidate, who);
         match content {

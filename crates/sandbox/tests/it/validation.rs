@@ -156,6 +156,8 @@ async fn resources() {
     let guarantee = memory(Amount::new(100).mode(Mode::Guarantee));
     specs(honours(limit), ErrorKind::Unsupported, guarantee.clone(), Spec::new()).await;
     specs(honours(Honoured::nothing()), ErrorKind::Unsupported, memory(Amount::new(1)), Spec::new()).await;
+    // Nothing of a resource is nonsense everywhere.
+    specs(honours(Honoured::nothing()), ErrorKind::InvalidArgument, memory(Amount::new(0)), Spec::new()).await;
     specs(honours(limit.request()), ErrorKind::InvalidArgument, memory(Amount::new(1)), guarantee).await;
     let pids = |most| Spec::new().resources(Resources::new().pids(most));
     absent(Capability::Pids, pids(9)).await;
@@ -177,6 +179,9 @@ async fn times_of_a_spec() {
         }
     }
     invalid(Spec::new().lifetime(ms(999)), Spec::new().lifetime(ms(1000))).await;
+    // A year is the most, whatever the backend says.
+    let endless = |facts: Facts| facts.max_lifetime(Duration::MAX);
+    specs(endless, ErrorKind::InvalidArgument, Spec::new().lifetime(year), Spec::new().lifetime(HOUR)).await;
     // A command ends with its sandbox.
     let wrong = Spec::new().lifetime(HOUR).command_timeout(HOUR + ms(1));
     invalid(wrong, Spec::new().lifetime(HOUR).command_timeout(HOUR)).await;
@@ -297,23 +302,28 @@ async fn timeouts_of_a_command() {
 }
 
 #[tokio::test]
-async fn a_default_timeout_is_cut_to_what_is_possible() {
+async fn defaults_are_cut_to_what_is_possible() {
     use std::sync::{Arc, Mutex};
-    let seen: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<(Duration, u64)>>> = Arc::default();
     for (most, lifetime) in [(None, 2), (Some(3), 60), (None, 3600)] {
         let times = Arc::clone(&seen);
         let spawn = crate::common::scripted::hook(move |exec: sandbox_core::Exec| {
-            times.lock().unwrap().push(exec.timeout);
+            times.lock().unwrap().push((exec.timeout, exec.output_limit));
             async { Ok(()) }
         });
         let script = script_of();
         let facts = script.facts.clone();
-        let facts = if let Some(most) = most { facts.max_command_timeout(Duration::from_secs(most)) } else { facts };
+        let facts = match most {
+            Some(most) => facts.max_command_timeout(Duration::from_secs(most)).max_output(10),
+            None => facts,
+        };
         let (client, _log) = Script { facts, spawn, next: script_fine(), ..script }.client();
         let sandbox = client.create(Spec::new().lifetime(Duration::from_secs(lifetime))).await.unwrap();
         assert!(sandbox.run(any()).await.unwrap().success());
     }
-    assert_eq!(*seen.lock().unwrap(), [2, 3, 300].map(Duration::from_secs));
+    let whole = 64 << 20;
+    let seen = seen.lock().unwrap();
+    assert_eq!(*seen, [(2, whole), (3, 10), (300, whole)].map(|(time, bytes)| (Duration::from_secs(time), bytes)));
 }
 
 #[tokio::test]
