@@ -357,9 +357,17 @@ async fn a_process_keeps_its_sandbox(cx: &Ctx) -> Done {
 }
 
 async fn no_engine_thread_is_left(cx: &Ctx) -> Done {
-    let Some(before) = engine_threads() else {
+    let Some(mut before) = engine_threads() else {
         unproven!("threads are counted in /proc, which this host does not have")
     };
+    // A thread has its name a moment after it has been made.
+    loop {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        match engine_threads().unwrap_or_default() {
+            now if now == before => break,
+            now => before = now,
+        }
+    }
     let world = cx.limited(Limits::new())?;
     let sandbox = world.sandbox().await?;
     if world.has(Run) {
