@@ -159,7 +159,7 @@ impl Error {
         self.0.applied.unwrap_or_else(|| self.0.kind.may_have_applied())
     }
 
-    /// For a command that did not end by itself: what is known of its processes.
+    /// For a command that ran and did not end by itself: what is known of its processes.
     pub fn fate(&self) -> Option<Fate> {
         self.0.fate
     }
@@ -175,13 +175,24 @@ impl Error {
     }
 }
 
-/// One line: operation, message, code. Sources are not repeated; the chain has them.
+/// One line: operation, message, code. `{:#}` adds the hint and the chain of sources.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(operation) = self.0.operation {
             write!(f, "{operation}: ")?;
         }
-        write!(f, "{} [{}]", self.0.message, self.0.kind.code())
+        write!(f, "{} [{}]", self.0.message, self.0.kind.code())?;
+        if f.alternate() {
+            if let Some(hint) = &self.0.hint {
+                write!(f, "; hint: {hint}")?;
+            }
+            let mut source = std::error::Error::source(self);
+            while let Some(cause) = source {
+                write!(f, "; caused by: {cause}")?;
+                source = cause.source();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -218,6 +229,16 @@ mod tests {
         let same = error.clone();
         assert_eq!((error.with_fate(Fate::Dead).fate(), same.fate()), (Some(Fate::Dead), None));
         assert!(std::error::Error::source(&same.applied(true)).is_some());
+    }
+
+    #[test]
+    fn the_alternate_form_tells_all() {
+        let error =
+            Error::new(ErrorKind::Gone, "over").with_hint("make another").with_source(std::io::Error::other("why"));
+        assert_eq!(
+            (error.to_string(), format!("{error:#}")),
+            ("over [gone]".into(), "over [gone]; hint: make another; caused by: why".into())
+        );
     }
 
     #[test]

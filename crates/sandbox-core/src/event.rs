@@ -87,7 +87,7 @@ pub enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fate {
-    /// Their death was seen.
+    /// Their death was seen. It says nothing of the sandbox: see [`Capability::KillOne`](crate::Capability::KillOne).
     Dead,
     /// They may still run.
     Unknown,

@@ -5,6 +5,9 @@ use crate::Retry;
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $retry:ident, $applied:ident;)*) => {
         /// What went wrong, as a stable code. The catalogue is append-only.
+        ///
+        /// *The transport kinds*, which any operation may answer, are `auth`, `permission-denied-by-provider`,
+        /// `rate-limited`, `unavailable`, `connection-lost`, `protocol`, `operation-timeout` and `internal`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum ErrorKind { $($(#[doc = $doc])+ $name,)* }

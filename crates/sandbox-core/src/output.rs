@@ -102,6 +102,7 @@ impl Output {
             return Ok(self);
         }
         let error = Error::new(ErrorKind::NonZeroExit, format!("the command ended with {}", self.status));
+        let error = error.with_hint("what it wrote is in `Error::output`");
         Err(error.with_output(PartialOutput::new(self.stdout, self.stderr)))
     }
 }

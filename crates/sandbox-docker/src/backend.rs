@@ -186,10 +186,10 @@ impl Backend for Plain {
     }
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Container>> {
-        let image_name =
-            spec.image.as_deref().or(self.config.image.as_deref()).ok_or_else(|| {
-                Error::invalid("no image").with_hint("name one in the spec, or set Plain::default_image")
-            })?;
+        let image_name = spec.image.as_deref().or(self.config.image.as_deref()).ok_or_else(|| {
+            Error::invalid("no image")
+                .with_hint("write `docker+plain://IMAGE`, set the spec's `image`, or `Plain::default_image`")
+        })?;
         let prepare = async {
             let link = self.link().await?;
             self.check_runtime(&link.engine)?;

@@ -2,7 +2,7 @@
 
 use crate::{
     config::Config,
-    discovery::{self, Address, Surroundings},
+    discovery::{self, Address, Found, Surroundings},
     error::{self, Meaning},
 };
 use bollard::{API_DEFAULT_VERSION, Docker, models::SystemInfo};
@@ -47,14 +47,9 @@ impl Link {
         let found = tokio::task::spawn_blocking(look)
             .await
             .map_err(|error| Error::new(ErrorKind::Internal, "looking for the engine").with_source(error))??;
-        let docker = connect(&found.address)?;
-        let missing = |error: bollard::errors::Error| {
-            Error::new(ErrorKind::BackendMissing, format!("no engine answers at {}, from {}", found.address, found.source))
-                .with_hint("start it, for example with `sudo systemctl start docker`; may this user open its socket? DOCKER_HOST names another one")
-                .with_source(error)
-        };
+        let docker = connect(&found)?;
         let first = docker.clone().with_timeout(FIRST_CONTACT);
-        first.ping().await.map_err(missing)?;
+        first.ping().await.map_err(|error| unreachable(&found, error))?;
         let version = first.version().await.map_err(|e| error::fault("asking for the version", Meaning::OTHER, e))?;
         check_api(version.api_version.as_deref().unwrap_or_default())?;
         let info = first.info().await.map_err(|e| error::fault("asking about the engine", Meaning::OTHER, e))?;
@@ -72,9 +67,9 @@ impl Link {
     }
 }
 
-fn connect(address: &Address) -> Result<Docker> {
+fn connect(found: &Found) -> Result<Docker> {
     let seconds = CLIENT_TIMEOUT.as_secs();
-    let docker = match address {
+    let docker = match &found.address {
         #[cfg(unix)]
         Address::Unix(path) => Docker::connect_with_unix(path, seconds, API_DEFAULT_VERSION),
         #[cfg(windows)]
@@ -89,11 +84,14 @@ fn connect(address: &Address) -> Result<Docker> {
             return Err(Error::unsupported("unix sockets on this host").with_hint("use npipe:// or tcp://"));
         }
     };
-    docker.map_err(|error| {
-        Error::new(ErrorKind::BackendMissing, format!("no engine at {address}"))
-            .with_hint("start it, for example with `sudo systemctl start docker`, or set DOCKER_HOST")
-            .with_source(error)
-    })
+    docker.map_err(|error| unreachable(found, error))
+}
+
+fn unreachable(found: &Found, error: bollard::errors::Error) -> Error {
+    let Found { address, source } = found;
+    Error::new(ErrorKind::BackendMissing, format!("no engine answers at {address}, which comes from {source}"))
+        .with_hint("start it, for example with `sudo systemctl start docker`, and let this user open its socket; or correct the address where it comes from")
+        .with_source(error)
 }
 
 fn check_api(version: &str) -> Result<()> {

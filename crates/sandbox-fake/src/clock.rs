@@ -59,7 +59,7 @@ impl Future for Outside {
             return Poll::Ready(());
         }
         // Where that fires the timer, it wakes this task.
-        this.leader.get_or_insert_with(|| Leader::new(&this.kernel)).poll(cx)
+        this.leader.get_or_insert_with(|| Leader::new(&this.kernel, true)).poll(cx)
     }
 }
 

@@ -88,7 +88,8 @@ impl Command {
         self
     }
 
-    /// Ends it when it is not over by then. Unset, it is the spec's `command_timeout`; never past the sandbox's lifetime.
+    /// Ends it when it is not over by then; where one command cannot be ended alone (`KILL_ONE`, as on plain Docker), the whole
+    /// sandbox with it. Unset, it is the spec's `command_timeout`; never past the sandbox's lifetime.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -15,6 +15,7 @@ mod sandbox;
 mod sweep;
 mod validate;
 
+pub use bytes::Bytes;
 pub use client::{Client, ClientBuilder};
 pub use command::{Command, Overrides};
 pub use engine::{Limits, Orphan};
@@ -24,9 +25,9 @@ pub use registry::Registry;
 pub use sandbox::Sandbox;
 pub use sandbox_core::{
     Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Error, ErrorKind, Facts, Fate, FileInfo,
-    FileKind, Honoured, Isolation, IsolationFact, Listed, Meta, Mode, NetworkPolicy, Output, PartialOutput, PortRange,
-    Provider, Query, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId, Secret, SetMeta, Signal, Spec,
-    Status, Support, WriteFile, labels,
+    FileKind, Honoured, Isolation, IsolationFact, Listed, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters,
+    PartialOutput, PortRange, Provider, Query, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId, Secret,
+    SetMeta, Signal, Spec, Status, Support, WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};
 

@@ -119,8 +119,13 @@ impl Entry {
         let own = self.parameters.iter().map(|p| (p.name, p.help));
         let known: Vec<_> =
             own.chain(dsn::COMMON.iter().copied()).map(|(name, help)| format!("{name} ({help})")).collect();
+        let image = if name == "image" {
+            format!("the image stands before the `?`: `{scheme}://IMAGE`; ")
+        } else {
+            String::new()
+        };
         Error::invalid(format!("`{scheme}://` takes no parameter `{}`", name.escape_debug()))
-            .with_hint(format!("it takes {}", known.join(", ")))
+            .with_hint(format!("{image}it takes {}", known.join(", ")))
     }
 
     /// A DSN ends up in logs and process lists.

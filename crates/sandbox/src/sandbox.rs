@@ -57,7 +57,8 @@ impl Sandbox {
     ///
     /// `invalid-argument`, `unsupported`; `program-not-found`, `start-failed`, `path-not-found` and `not-a-directory` for its
     /// working directory; `execution-timeout` and `resource-exhausted`, which hold the output so far and the fate; `gone`;
-    /// the transport kinds.
+    /// the transport kinds. Where one command cannot be ended alone (`KILL_ONE`, as on plain Docker), a timeout ends the
+    /// sandbox with it.
     ///
     /// # Cancel safety
     ///

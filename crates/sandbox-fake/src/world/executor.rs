@@ -82,8 +82,9 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.guard = None;
+        // In this order, or it would be said of the next one who has the turn.
         self.kernel.executor.taken.store(false, SeqCst);
+        self.guard = None;
         if !self.kernel.executor.is_idle() {
             self.kernel.leaders.kick();
         }

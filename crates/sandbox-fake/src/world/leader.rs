@@ -50,9 +50,12 @@ pub(crate) struct Leaders {
 #[derive(Default)]
 struct All {
     number: u64,
-    leader: Option<(u64, Waker)>,
-    standby: BTreeMap<u64, Waker>,
+    leader: Option<(Rank, Waker)>,
+    standby: BTreeMap<Rank, Waker>,
 }
+
+/// The lowest leads. Whoever asked the clock comes after all sandboxes: nobody promises that it is polled when it is woken.
+type Rank = (bool, u64);
 
 impl Leaders {
     pub(crate) fn kick(&self) {
@@ -66,37 +69,45 @@ impl Leaders {
         }
     }
 
+    fn rank(&self, asker: bool) -> Rank {
+        let mut all = lock(&self.all);
+        all.number += 1;
+        (asker, all.number)
+    }
+
     /// Says whether this one leads.
-    fn stand(&self, number: u64, waker: &Waker) -> bool {
+    fn stand(&self, rank: Rank, waker: &Waker) -> bool {
         let mut all = lock(&self.all);
         match &mut all.leader {
-            Some((leader, known)) if *leader == number => known.clone_from(waker),
-            None => {
-                all.standby.remove(&number);
-                all.leader = Some((number, waker.clone()));
+            Some((leader, known)) if *leader == rank => {
+                known.clone_from(waker);
+                return true;
             }
-            Some(_) => {
-                all.standby.insert(number, waker.clone());
+            Some((leader, _)) if *leader < rank => {
+                all.standby.insert(rank, waker.clone());
                 return false;
             }
+            _ => {}
+        }
+        all.standby.remove(&rank);
+        if let Some((before, waker)) = all.leader.replace((rank, waker.clone())) {
+            all.standby.insert(before, waker);
         }
         true
     }
 
-    fn leave(&self, number: u64) {
+    fn leave(&self, rank: Rank) {
         let next = {
             let mut all = lock(&self.all);
-            all.standby.remove(&number);
-            if all.leader.as_ref().is_none_or(|(leader, _)| *leader != number) {
+            all.standby.remove(&rank);
+            if all.leader.as_ref().is_none_or(|(leader, _)| *leader != rank) {
                 return;
             }
-            all.leader = None;
-            all.standby.pop_first().map(|(next, waker)| {
-                all.leader = Some((next, waker.clone()));
-                waker
-            })
+            all.leader = all.standby.pop_first();
+            // Before the next one is woken, who says otherwise when it sleeps again.
+            self.awake.store(all.leader.is_some(), SeqCst);
+            all.leader.as_ref().map(|(_, waker)| waker.clone())
         };
-        self.awake.store(next.is_some(), SeqCst);
         if let Some(next) = next {
             next.wake();
         }
@@ -105,14 +116,14 @@ impl Leaders {
 
 /// The background task of one sandbox; never ends by itself.
 pub(crate) async fn lead(kernel: Arc<Kernel>) {
-    let mut leader = Leader::new(&kernel);
+    let mut leader = Leader::new(&kernel, false);
     poll_fn(|cx| leader.poll(cx)).await;
 }
 
 /// One who can lead: somebody whose task is polled where real time can be waited for.
 pub(crate) struct Leader {
     kernel: Arc<Kernel>,
-    number: u64,
+    rank: Rank,
     tick: Option<Tick>,
     /// How long it has been quiet, in ticks.
     waited: Duration,
@@ -129,15 +140,11 @@ struct Tick {
 }
 
 impl Leader {
-    pub(crate) fn new(kernel: &Arc<Kernel>) -> Self {
-        let number = {
-            let mut all = lock(&kernel.leaders.all);
-            all.number += 1;
-            all.number
-        };
+    /// The task of a sandbox, or of somebody who asked the clock.
+    pub(crate) fn new(kernel: &Arc<Kernel>, asker: bool) -> Self {
         Self {
             kernel: Arc::clone(kernel),
-            number,
+            rank: kernel.leaders.rank(asker),
             tick: None,
             waited: Duration::ZERO,
             busy: Duration::ZERO,
@@ -148,7 +155,8 @@ impl Leader {
 
     /// Stands by, or leads; always pending.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.kernel.leaders.stand(self.number, cx.waker()) {
+        if !self.kernel.leaders.stand(self.rank, cx.waker()) {
+            (self.tick, self.waited, self.busy) = (None, Duration::ZERO, Duration::ZERO);
             return Poll::Pending;
         }
         loop {
@@ -229,7 +237,7 @@ impl Leader {
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        self.kernel.leaders.leave(self.number);
+        self.kernel.leaders.leave(self.rank);
     }
 }
 

@@ -83,7 +83,8 @@ impl Files {
 
     async fn first_member(&self, path: &str, request: &ReadFile) -> Result<Found> {
         let get = GetTree::new(path);
-        let tar = self.native("files.read", move |i| async move { i.get().get_tree(&get).await }).await?;
+        let tar = self.native("files.read", move |i| async move { i.get().get_tree(&get).await }).await;
+        let tar = tar.map_err(|error| missing(path, error))?;
         let lease = self.lease()?;
         let inlet = Inlet::new(stream::relay(lease, tar));
         let (tell, told) = oneshot::channel();
@@ -226,6 +227,16 @@ impl Files {
             true => Ok(()),
             false => self.directory(dir.to_string()).await,
         }
+    }
+}
+
+/// The same in words that do not depend on the provider.
+pub(super) fn missing(path: &str, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::PathNotFound => {
+            Error::new(ErrorKind::PathNotFound, format!("`{path}` is not there")).with_source(error).applied(false)
+        }
+        _ => error,
     }
 }
 

@@ -100,6 +100,7 @@ impl Files {
     }
 
     /// Writes a regular file whole: makes its parents, replaces what is there. A link at the path is replaced, not followed.
+    /// The content is owned, or a literal; borrowed text becomes owned by `to_owned`.
     ///
     /// # Errors
     ///
@@ -191,7 +192,7 @@ impl Files {
         }
     }
 
-    /// What is in a directory, sorted by name.
+    /// What is in a directory, one level of it, sorted by name. Names are the last parts of paths.
     ///
     /// # Errors
     ///

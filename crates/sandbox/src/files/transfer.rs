@@ -182,8 +182,9 @@ impl Files {
         if self.tree_way(&path) == Way::Command {
             return self.command_get_tree(&path).await;
         }
-        let get = GetTree::new(path);
-        let tar = self.native("files.download_dir", move |i| async move { i.get().get_tree(&get).await }).await?;
+        let get = GetTree::new(path.clone());
+        let tar = self.native("files.download_dir", move |i| async move { i.get().get_tree(&get).await }).await;
+        let tar = tar.map_err(|error| super::archive::missing(&path, error))?;
         Ok(stream::relayed(self.lease()?, tar))
     }
 

@@ -177,7 +177,15 @@ impl Process {
         };
         match status {
             Ok(status) => Ok(Output::new(status, stdout.finish(), stderr.finish())),
-            Err(error) => Err(error.with_output(PartialOutput::new(stdout.finish(), stderr.finish()))),
+            Err(error) => {
+                let output = PartialOutput::new(stdout.finish(), stderr.finish());
+                // A command that never ran has no output, not an empty one.
+                Err(if error.fate().is_some() || output != PartialOutput::default() {
+                    error.with_output(output)
+                } else {
+                    error
+                })
+            }
         }
     }
 

@@ -49,7 +49,7 @@ impl Watch {
             reason = self.life.ending() => must_end(reason),
             error = deadline(&self.s, &self.state, plan.limit) => must_end(error),
             () = ask_to_end(&self.s, &self.state, plan.term) => None,
-            () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "nobody reads it any more")),
+            () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "its `Process` was dropped while it ran")),
             () = lingered => None,
         };
         let before = self.state.advance(|end| matches!(end, End::Starting | End::Running).then_some(End::Ending));
@@ -63,19 +63,26 @@ impl Watch {
         let (Some(error), false) = (stop, matches!(before, End::Over(_))) else { return };
         let (state, tell) = (Arc::clone(&self.state), self.s.limits.tell);
         let mut ending = pin!(self.end(plan.kill_one, matches!(before, End::Starting), error.clone()));
-        let fate = match timeout(tell, &mut ending).await {
-            Ok(fate) => fate,
+        let end = match timeout(tell, &mut ending).await {
+            Ok(end) => end,
             Err(_) => {
                 state.over(Err(error.clone().with_fate(Fate::Unknown)));
                 ending.await
             }
         };
         drop(work);
-        state.over(Err(error.with_fate(fate)));
+        state.over(Err(match end {
+            Ending::NeverRan => error,
+            Ending::Alone(fate) => error.with_fate(fate),
+            Ending::WithSandbox(fate) if error.kind() == ErrorKind::ExecutionTimeout => {
+                error.with_fate(fate).with_hint(TAKEN_ALONG)
+            }
+            Ending::WithSandbox(fate) => error.with_fate(fate),
+        }));
     }
 
     /// Bounded; what cannot be killed by itself goes down with its sandbox.
-    async fn end(self, kill_one: bool, starting: bool, error: Error) -> Fate {
+    async fn end(self, kill_one: bool, starting: bool, error: Error) -> Ending {
         let may_run = match starting {
             // The adapter has time to say whether it runs, as long as there is a sandbox.
             true => tokio::select! {
@@ -86,20 +93,27 @@ impl Watch {
             false => error.may_have_applied(),
         };
         if !may_run {
-            return Fate::Dead;
+            return Ending::NeverRan;
         }
         let alone = kill_one && (self.out.is_closed() || !self.life.is_ending());
         if let Some(control) = self.state.control().filter(|_| alone) {
             let kill = Box::pin(async move { control.get().kill().await });
             if let Ok(Fate::Dead) = self.s.workers.bounded(self.s.limits.kill, kill).await {
-                return Fate::Dead;
+                return Ending::Alone(Fate::Dead);
             }
         }
         let message = format!("a command could only be ended with its sandbox: {}", error.message());
         self.life.end(Error::new(ErrorKind::Gone, message).with_source(error));
         drop(self.ticket);
-        self.life.ended().await.map_or(Fate::Unknown, |()| Fate::Dead)
+        Ending::WithSandbox(self.life.ended().await.map_or(Fate::Unknown, |()| Fate::Dead))
     }
+}
+
+/// What an end that was not the program's own came to.
+enum Ending {
+    NeverRan,
+    Alone(Fate),
+    WithSandbox(Fate),
 }
 
 /// Resolves with the error of a command that is not over in time. A clock of the backend's own may run ahead of a start that
@@ -125,6 +139,8 @@ async fn ask_to_end(s: &Arc<Spawner>, state: &State, after: Option<Duration>) {
     pending().await
 }
 
+const TAKEN_ALONG: &str = "the sandbox was ended with the command, because one command cannot be ended alone here (KILL_ONE): \
+                           make another sandbox, or give the command a longer `timeout`";
 /// How long a start may take before a clock that may run ahead of it counts.
 const START: Duration = Duration::from_secs(5);
 /// A death by KILL is often the first sign of the sandbox's own.

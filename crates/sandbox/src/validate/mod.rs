@@ -10,12 +10,29 @@ pub(crate) use spec::spec;
 
 use sandbox_core::{Capability, Error, Facts, Result, Support};
 
+/// What to do without a capability.
+fn hint(capability: Capability) -> Option<&'static str> {
+    Some(match capability {
+        Capability::KillOne => "drop the process: the command ends with its sandbox",
+        Capability::Term => "leave out `grace`; at the timeout the command is killed",
+        Capability::Stdin => "give all of the input at the start, with `Command::input`",
+        Capability::User => "leave out the user; the image's own is used",
+        Capability::Labels => "leave out the labels",
+        Capability::Pids => "leave out the cap on processes",
+        _ => return None,
+    })
+}
+
 /// Refuses what a capability is missing for.
 pub(crate) fn need(facts: &Facts, capability: Capability) -> Result<()> {
     match facts.support(capability) {
         Support::Absent(why) => {
             let message = format!("backend `{}` has no {capability}: {why}", facts.name());
-            Err(Error::unsupported(message).with_backend(facts.name().to_string()))
+            let error = Error::unsupported(message).with_backend(facts.name().to_string());
+            Err(match hint(capability) {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            })
         }
         _ => Ok(()),
     }
