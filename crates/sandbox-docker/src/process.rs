@@ -16,7 +16,7 @@ use sandbox_core::{Control, Ended, Error, ErrorKind, Event, Events, Exec, Result
 use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
-    sync::{Mutex, oneshot},
+    sync::{Mutex, watch},
     time::{Instant, sleep, timeout, timeout_at},
 };
 
@@ -72,20 +72,20 @@ pub(crate) async fn spawn(
         phase: Phase::Running,
         since: Instant::now(),
         look_at: Instant::now(),
-        stop_input: None,
+        takes_input: None,
     };
-    let input = match &exec.stdin {
+    let (takes, over) = watch::channel(());
+    events.takes_input = Some(takes);
+    let writer = match &exec.stdin {
         Stdin::Pipe => Some(input),
         Stdin::Whole(all) => {
-            let (stop, stopped) = oneshot::channel();
-            events.stop_input = Some(stop);
-            tasks.spawn(feed(input, all.clone(), stopped));
+            tasks.spawn(feed(input, all.clone(), over.clone()));
             None
         }
         _ => None,
     };
     events.started(exec).await?;
-    Ok((Input(Mutex::new(input)), events))
+    Ok((Input { writer: Mutex::new(writer), over }, events))
 }
 
 fn check_size(exec: &Exec) -> Result<()> {
@@ -107,7 +107,7 @@ fn check_size(exec: &Exec) -> Result<()> {
 type Writer = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Writes all of the input at the program's pace, until there is nobody left to read it.
-async fn feed(mut input: Writer, all: Bytes, stopped: oneshot::Receiver<()>) {
+async fn feed(mut input: Writer, all: Bytes, mut over: watch::Receiver<()>) {
     let write = async {
         // A program that takes no more has ended or closed its input; both are its own affair.
         if input.write_all(&all).await.is_ok() {
@@ -116,12 +116,16 @@ async fn feed(mut input: Writer, all: Bytes, stopped: oneshot::Receiver<()>) {
     };
     tokio::select! {
         () = write => {}
-        _ = stopped => {}
+        _ = over.changed() => {}
     }
 }
 
 /// The handle on a running command: its input. Nothing else can be done to one exec.
-pub struct Input(Mutex<Option<Writer>>);
+pub struct Input {
+    writer: Mutex<Option<Writer>>,
+    /// Closed once the program has ended: the engine then reads no more, and a write would wait for ever.
+    over: watch::Receiver<()>,
+}
 
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +135,7 @@ impl fmt::Debug for Input {
 
 impl Control for Input {
     async fn write(&self, data: Bytes) -> Result<()> {
-        let mut input = self.0.lock().await;
+        let mut input = self.writer.lock().await;
         let Some(writer) = input.as_mut() else {
             return Err(Error::new(ErrorKind::ConnectionLost, "the command's input is closed").applied(false));
         };
@@ -139,13 +143,17 @@ impl Control for Input {
             writer.write_all(&data).await?;
             writer.flush().await
         };
-        written
-            .await
-            .map_err(|e| Error::new(ErrorKind::ConnectionLost, "the command takes no more input").with_source(e))
+        let refused = || Error::new(ErrorKind::ConnectionLost, "the command takes no more input");
+        let mut over = self.over.clone();
+        tokio::select! {
+            biased;
+            _ = over.changed() => Err(refused()),
+            written = written => written.map_err(|e| refused().with_source(e)),
+        }
     }
 
     async fn close_stdin(&self) -> Result<()> {
-        if let Some(mut writer) = self.0.lock().await.take() {
+        if let Some(mut writer) = self.writer.lock().await.take() {
             // A program that has ended has no input left to close.
             drop(writer.shutdown().await);
         }
@@ -168,7 +176,7 @@ pub struct ExecEvents {
     /// When the engine is asked next whether the program still runs.
     look_at: Instant,
     /// Dropped with the events, which ends the feeding of the input.
-    stop_input: Option<oneshot::Sender<()>>,
+    takes_input: Option<watch::Sender<()>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +198,7 @@ impl fmt::Debug for ExecEvents {
         f.debug_struct("ExecEvents")
             .field("exec", &self.exec)
             .field("phase", &self.phase)
-            .field("input", &self.stop_input.is_some())
+            .field("input", &self.takes_input.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -356,7 +364,7 @@ impl ExecEvents {
 
     fn ended(&mut self, code: i32) {
         self.phase = Phase::Ended { code, at: Instant::now(), waited: Duration::ZERO, bytes: 0 };
-        self.stop_input = None;
+        self.takes_input = None;
     }
 
     /// Asking costs a connection, so it is done ever more seldom; at once after the stream's end, when an answer is due.

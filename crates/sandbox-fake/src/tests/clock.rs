@@ -182,3 +182,31 @@ fn children_sleep_beside_their_parents() {
         assert_eq!(run(&lab.sandbox().await, &exec("parent")).await.text(), "50 100");
     });
 }
+
+#[test]
+fn the_clock_never_stalls_while_those_who_move_it_come_and_go() {
+    Lab::run(Fake::new(), |lab| async move {
+        let mut all = tokio::task::JoinSet::new();
+        for number in 0..4_u64 {
+            let lab = Arc::clone(&lab);
+            all.spawn(async move {
+                let clock = lab.fake.clock().unwrap();
+                for turn in 0..60_u64 {
+                    let sandbox = lab.sandbox().await;
+                    let (_control, events) = start(&sandbox, &within("hang", 1 + turn % 3)).await;
+                    let other = clock.sleep(Duration::from_millis(500 + 100 * number));
+                    if turn % 2 == 0 {
+                        assert_eq!(run(&sandbox, &exec("sleep 0.5")).await.status(), Status::Code(0));
+                        drop(sandbox);
+                        clock.sleep(Duration::from_millis(turn)).await;
+                    }
+                    other.await;
+                    drop(events);
+                }
+            });
+        }
+        while let Some(done) = all.join_next().await {
+            done.unwrap();
+        }
+    });
+}
