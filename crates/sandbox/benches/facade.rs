@@ -114,7 +114,7 @@ impl Backend for Quick {
         use Capability::*;
         Facts::new("quick").native([Run, Argv, Stream, StreamExact, KillOne, ProcessTree, Deadline, Deny])
     }
-    async fn create(&self, _: &sandbox_core::Spec, _: &Attempt) -> Result<Made<Self>> {
+    async fn create(&self, _: &Spec, _: &Attempt) -> Result<Made<Self>> {
         Ok(Made::new(SandboxId::new("quick"), *self))
     }
     async fn destroy(&self, _: &SandboxId) -> Result<()> {
