@@ -18,6 +18,12 @@ impl SandboxId {
     }
 }
 
+impl AsRef<str> for SandboxId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for SandboxId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -4,12 +4,14 @@ pub(crate) mod builtin;
 mod child;
 mod find;
 mod proc;
+mod wait;
 
 #[cfg(feature = "shell")]
 pub(crate) use builtin::seconds;
 pub use child::{Child, Fork};
 pub(crate) use find::{Found, find, join};
-pub use proc::{Caught, Proc};
+pub use proc::Proc;
+pub use wait::Caught;
 
 use sandbox_core::Boxed;
 use std::{future::Future, sync::Arc};

@@ -1,24 +1,23 @@
 //! What a program sees of its process.
 
-use super::{Child, Fork};
+use super::{Caught, Child, Fork, wait::Sleep};
 use crate::{
     fs::{Content, Device, Fs, Opened},
     image::User,
     program::join,
-    world::{Env, Kernel, Key, Launch, Sink, Source, Timer, lock},
+    world::{Env, Kernel, Launch, Sink, Source, lock},
 };
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{FileInfo, NetworkPolicy, Resources};
 use std::{
     fmt,
-    future::{Future, pending, poll_fn},
+    future::{pending, poll_fn},
     io,
-    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
-    task::{Context, Poll},
+    task::Poll,
     time::Duration,
 };
 
@@ -173,7 +172,7 @@ impl Proc {
 
     /// Sleeps, by the virtual clock.
     pub async fn sleep(&self, duration: Duration) {
-        Sleep { proc: self, duration, key: None }.await;
+        Sleep::new(self, duration).await;
     }
 
     /// Waits until it is killed.
@@ -205,7 +204,7 @@ impl Proc {
     /// Catches a signal from now on. KILL cannot be caught.
     pub fn catch(&self, signal: i32) -> Caught {
         self.with_process(|process| process.signals.caught |= crate::world::bit(signal));
-        Caught { proc: self.clone(), signal }
+        Caught::new(self, signal)
     }
 
     /// Sends a signal to a process of its sandbox; false where there is none with this number.
@@ -474,71 +473,6 @@ impl Proc {
 impl fmt::Debug for Proc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proc").field("pid", &self.0.pid).field("argv", &self.0.argv).finish_non_exhaustive()
-    }
-}
-
-/// A signal that a program catches.
-#[derive(Debug)]
-pub struct Caught {
-    proc: Proc,
-    signal: i32,
-}
-
-impl Caught {
-    /// Waits for the signal; each one that was sent is seen once.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn next(&self) {
-        poll_fn(|cx| {
-            let caught = self.proc.with_process(|process| {
-                let caught = process.signals.take(self.signal);
-                if !caught {
-                    process.signals.wakers.push(cx.waker().clone());
-                }
-                caught
-            });
-            if caught == Some(true) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-}
-
-struct Sleep<'a> {
-    proc: &'a Proc,
-    duration: Duration,
-    key: Option<Key>,
-}
-
-impl Future for Sleep<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        this.proc.0.kernel.with(|state, after| match &this.key {
-            Some(key) => match state.timers.get_mut(key) {
-                Some(timer) => {
-                    *timer = Timer::Sleep(cx.waker().clone());
-                    Poll::Pending
-                }
-                None => Poll::Ready(()),
-            },
-            None if this.duration.is_zero() => Poll::Ready(()),
-            None => {
-                this.key = Some(state.timers.set(this.duration, Timer::Sleep(cx.waker().clone())));
-                after.armed = true;
-                Poll::Pending
-            }
-        })
-    }
-}
-
-impl Drop for Sleep<'_> {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.proc.0.kernel.with(|state, _| state.cancel(&key));
-        }
     }
 }
 
