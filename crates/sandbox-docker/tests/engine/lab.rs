@@ -21,7 +21,7 @@ use std::{
 use tokio::runtime::Handle;
 
 pub(crate) const IMAGE: &str = "sandbox-test/busybox:1";
-const RUN: &str = "sandbox.test.run";
+const RUN: &str = "engine-test.run";
 
 #[derive(Clone)]
 pub(crate) struct Lab {

@@ -20,7 +20,7 @@ pub(crate) async fn create_run_list_destroy(lab: Lab) {
     let spec = lab.spec().label("mine", "yes").env("GREETING", "hello there");
     let made = lab.create(spec).await.unwrap();
     assert_eq!(out(&made.instance, "echo $GREETING").await, "hello there");
-    let mine = Query::new().label("mine", "yes").label("sandbox.test.run", &lab.run);
+    let mine = Query::new().label("mine", "yes").label("engine-test.run", &lab.run);
     let listed = lab.plain.list(&mine).await.unwrap().items;
     assert_eq!(listed.len(), 1, "{listed:?}");
     assert_eq!(listed[0].id, made.id);
@@ -114,7 +114,7 @@ pub(crate) async fn attach_tells_gone_from_unknown(lab: Lab) {
     let name = format!("sandbox-ended-{}", lab.run);
     let labels = HashMap::from([
         (labels::MARKER.to_string(), "ended".to_string()),
-        ("sandbox.test.run".to_string(), lab.run.clone()),
+        ("engine-test.run".to_string(), lab.run.clone()),
     ]);
     let body = ContainerCreateBody {
         image: Some(IMAGE.into()),
@@ -184,7 +184,7 @@ pub(crate) async fn lifetime_ends_it(lab: Lab) {
         assert!(Instant::now() < deadline, "the container stays");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let query = Query::new().label("sandbox.test.run", &lab.run);
+    let query = Query::new().label("engine-test.run", &lab.run);
     let listed = lab.plain.list(&query).await.unwrap().items;
     assert_eq!(listed.iter().map(|listed| &listed.id).collect::<Vec<_>>(), [&made.id]);
     lab.plain.destroy(&made.id).await.unwrap();

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test with its own harness is still a test")]
 
+mod client;
 mod commands;
 mod files;
 mod lab;
@@ -25,6 +26,7 @@ macro_rules! trials {
 
 fn main() -> ExitCode {
     let all = trials! {
+        client: fifty_creates_half_of_them_dropped;
         lifecycle: create_run_list_destroy facts_are_offline_and_probed working_directories ids_that_are_no_ids
             foreign_containers_are_left_alone attach_tells_gone_from_unknown cut_creates_leave_nothing lifetime_ends_it
             a_killed_container_is_gone images_that_cannot_be_used users_and_caps first_process_cannot_be_stopped
