@@ -11,6 +11,8 @@ use crate::{
 use bytes::Bytes;
 use sandbox::Body;
 use sandbox_core::FileKind;
+use std::cell::Cell;
+use tokio::time::Instant;
 
 pub(super) async fn come_back(cx: &Ctx) -> Done {
     let files = cx.sandbox().await?.files();
@@ -230,14 +232,18 @@ pub(super) async fn the_old_or_the_new(cx: &Ctx) -> Done {
     let files = cx.sandbox().await?.files();
     let contents: Vec<Bytes> = vec![vec![b'o'; 2 << 20].into(), vec![b'n'; 1 << 20].into()];
     files.write("whole", contents[0].clone()).await?;
+    let (mut olds, mut news, reads) = (0, 0, Cell::new(0));
+    let until = Instant::now() + cx.secs(60);
     let writes = async {
-        for turn in 1..=20 {
+        // Writes may be quicker than reads: they go on until some reads have come between them.
+        let mut turn = 0;
+        while turn < 20 || (reads.get() < 3 && Instant::now() < until) {
+            turn += 1;
             files.write("whole", contents[turn % 2].clone()).await?;
         }
         Ok::<_, crate::row::Stop>(())
     };
     let mut writes = Box::pin(writes);
-    let (mut olds, mut news) = (0, 0);
     loop {
         let read = Box::pin(files.read("whole"));
         // A read goes on while the writes do.
@@ -246,6 +252,7 @@ pub(super) async fn the_old_or_the_new(cx: &Ctx) -> Done {
             done = &mut writes => { done?; break }
             read = read => read?,
         };
+        reads.set(reads.get() + 1);
         match contents.iter().position(|content| *content == read) {
             Some(0) => olds += 1,
             Some(_) => news += 1,

@@ -6,7 +6,7 @@ use crate::{
     meddle::{Fault, Point},
     row::Done,
 };
-use sandbox::{Command, Limits, Output};
+use sandbox::{Command, Limits, Output, ProcessEvent};
 use sandbox_core::{ErrorKind, Result, Status};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -123,17 +123,18 @@ pub(super) async fn no_zombies(cx: &Ctx) -> Done {
 pub(super) async fn a_sandbox_that_dies(cx: &Ctx) -> Done {
     let Some(expire) = &cx.hooks().expire else { unproven!("the behaviour probe `expire` is missing") };
     let (sandbox, marker) = (cx.sandbox().await?, cx.marker());
-    let mut run = Box::pin(sandbox.run(cx.probes().output_then_hang("before", &marker)));
-    tokio::select! {
-        biased;
-        ended = &mut run => fail!("it ended by itself: {ended:?}"),
-        seen = cx.appears(&sandbox, &marker) => seen?,
+    let mut process = sandbox.start(cx.probes().output_then_hang("before", &marker)).await?;
+    let mut wrote = Vec::new();
+    while wrote != b"before\n" {
+        match cx.within(60, "what it writes first", process.next()).await?? {
+            Some(ProcessEvent::Stdout(bytes)) => wrote.extend_from_slice(&bytes),
+            other => fail!("it ended by itself: {other:?}, after {:?}", String::from_utf8_lossy(&wrote)),
+        }
     }
+    cx.appears(&sandbox, &marker).await?;
     cx.within(60, "the probe `expire`", expire(sandbox.id().clone())).await??;
-    let ended = cx.within(40, "a run whose sandbox died", run).await?;
-    let error = expect_kind!(ended, Gone, "a run whose sandbox died: never an exit code");
-    let partial = error.output().map(|partial| partial.stdout.text().into_owned()).unwrap_or_default();
-    expect_eq!(partial, "before\n", "what it had written by then");
+    let ended = cx.within(40, "a command whose sandbox died", process.wait()).await?;
+    expect_kind!(ended, Gone, "a command whose sandbox died: never an exit code");
     Ok(())
 }
 
