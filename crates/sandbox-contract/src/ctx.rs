@@ -60,6 +60,15 @@ impl Ctx {
         World::new((self.make)()?, self.labels.clone(), self.settings.clone(), Some(limits))
     }
 
+    /// The same subject as a backend without a capability that it has: its `probe` says so.
+    pub(crate) async fn without(&self, capability: Capability) -> Result<Self, Stop> {
+        let mut other = Self::new(Arc::clone(&self.make), (self.make)()?, self.labels.clone(), self.settings.clone())?;
+        let facts = other.client().facts().clone().absent(capability, "the suite took it away");
+        other.meddling().answer_probe(facts);
+        other.narrow(&[]).await?;
+        Ok(other)
+    }
+
     /// A line that is shown if the row fails.
     pub(crate) fn note(&self, line: impl fmt::Display) {
         self.notes.borrow_mut().push(line.to_string());

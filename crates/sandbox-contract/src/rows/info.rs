@@ -4,6 +4,7 @@ use crate::{
     Ctx,
     expect::{ensure, expect_eq, expect_kind, unproven},
     row::{Done, Row, Stop, row, told},
+    rows::refuses,
     subject::Make,
 };
 use sandbox::Limits;
@@ -19,6 +20,7 @@ pub(crate) static ROWS: &[Row] = &[
     row!("info::capabilities_that_build_on_others_have_them", capabilities_that_build_on_others_have_them).offline(),
     row!("info::probe_provisions_nothing_and_only_narrows", probe_provisions_nothing_and_only_narrows),
     row!("info::a_probe_that_widens_is_internal", a_probe_that_widens_is_internal),
+    row!("info::what_a_probe_takes_away_is_refused", what_a_probe_takes_away_is_refused),
     row!("info::a_sandbox_has_the_narrowed_facts_and_keeps_them", a_sandbox_has_the_narrowed_facts_and_keeps_them),
 ];
 
@@ -122,6 +124,18 @@ async fn probe_provisions_nothing_and_only_narrows(cx: &Ctx) -> Done {
     cx.nothing_provisioned(creates, "probe")?;
     if cx.can_count() {
         expect_eq!(cx.count().await?, 0, "sandboxes of this row after a probe");
+    }
+    Ok(())
+}
+
+/// Every capability that can be asked for, also those that no backend at hand lacks.
+async fn what_a_probe_takes_away_is_refused(cx: &Ctx) -> Done {
+    // These two are asked of the backend itself, which `info` alone speaks for.
+    let of_the_backend = [Capability::List, Capability::Attach];
+    for capability in Capability::ALL.iter().filter(|one| cx.has(**one) && !of_the_backend.contains(one)) {
+        let other = cx.without(*capability).await?;
+        refuses::check(&other, *capability).await.map_err(|stop| stop.during(capability.code()))?;
+        cx.within(60, "the end of its client", other.client().close()).await??;
     }
     Ok(())
 }
