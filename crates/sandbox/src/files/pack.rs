@@ -122,9 +122,9 @@ impl Plan {
                 let size = file.metadata()?.len();
                 header.set_entry_type(tar::EntryType::Regular);
                 header.set_size(size);
-                // A file that grows meanwhile is sent as it was; one that shrinks is padded, or the stream would be garbled.
-                let steady = BufReader::with_capacity(PIECE, file);
-                builder.append_data(&mut header, &member.path, Steady { inner: steady, left: size })
+                // A file that grows meanwhile is sent as long as it was; one that shrinks fails the transfer.
+                let file = BufReader::with_capacity(PIECE, file);
+                builder.append_data(&mut header, &member.path, Steady { inner: file, left: size })
             }
         }
     }
