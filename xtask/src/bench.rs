@@ -79,7 +79,18 @@ fn parsed(text: &str) -> Result<Vec<Figure>> {
 /// The whole suite on the fake, wall time; built before the clock starts.
 fn contract() -> Result<Figure> {
     let cargo = |more: &[&str]| {
-        let args = ["nextest", "run", "--package", "sandbox-fake", "--features", "shell", "--test", "contract"];
+        let args = [
+            "nextest",
+            "run",
+            "--package",
+            "sandbox-fake",
+            "--features",
+            "shell",
+            "--test",
+            "contract",
+            "--test-threads",
+            "8",
+        ];
         let report = root().join("target/contract/bench");
         let status = Command::new("cargo")
             .args(args)

@@ -183,6 +183,17 @@ impl World {
         self.scale(Duration::from_secs(seconds))
     }
 
+    /// How long it takes here to make a sandbox, use it and end it.
+    pub(crate) async fn pace(&self) -> Result<Pace, Stop> {
+        let begun = Instant::now();
+        let sandbox = self.sandbox().await?;
+        if self.has(Capability::Run) {
+            self.text(&sandbox, self.commands.echo("pace")).await?;
+        }
+        self.within(60, "close", sandbox.close()).await??;
+        Ok(Pace { scale: self.settings.scale * begun.elapsed().as_secs_f64().clamp(QUICKEST, 1.0) })
+    }
+
     /// A name that occurs nowhere else; no marker is a part of another one.
     pub(crate) fn marker(&self) -> String {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -379,6 +390,20 @@ impl Debug for World {
     }
 }
 
+/// How patient a row has to be with this backend. A row that waits for what must not come need not wait long on one that
+/// answers at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    scale: f64,
+}
+
+impl Pace {
+    /// So many seconds for a slow backend, down to a fifth of it for a quick one.
+    pub(crate) fn secs(self, seconds: u64) -> Duration {
+        Duration::from_secs(seconds).mul_f64(self.scale)
+    }
+}
+
 /// The words of an absence.
 pub(crate) fn absence(facts: &Facts, capability: Capability) -> String {
     match facts.support(capability) {
@@ -387,5 +412,7 @@ pub(crate) fn absence(facts: &Facts, capability: Capability) -> String {
     }
 }
 
+/// The least part of its time that a row waits.
+const QUICKEST: f64 = 0.2;
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(150);

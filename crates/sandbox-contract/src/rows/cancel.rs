@@ -371,7 +371,7 @@ async fn a_dropped_close(cx: &Ctx) -> Done {
 }
 
 async fn a_hanging_teardown(cx: &Ctx) -> Done {
-    let limit = cx.secs(3);
+    let limit = cx.pace().await?.secs(3);
     let world = cx.limited(Limits::new().teardown(limit))?;
     let sandbox = world.sandbox().await?;
     world.meddling().set(Point::Destroy, Fault::Hang);
@@ -401,8 +401,9 @@ async fn reap(world: &crate::ctx::World, sandbox: Sandbox) -> Done {
 }
 
 async fn the_last_handle_of_a_hanging_teardown(cx: &Ctx) -> Done {
-    let grace = cx.secs(2);
-    let world = cx.limited(Limits::new().drop_grace(grace).teardown(cx.secs(6)))?;
+    let pace = cx.pace().await?;
+    let grace = pace.secs(2);
+    let world = cx.limited(Limits::new().drop_grace(grace).teardown(pace.secs(6)))?;
     let sandbox = world.sandbox().await?;
     let id = sandbox.id().clone();
     world.meddling().set(Point::Destroy, Fault::Hang);

@@ -97,10 +97,10 @@ async fn isolation_that_is_too_weak(cx: &Ctx) -> Done {
 }
 
 async fn own_timeout_is_create_timeout(cx: &Ctx) -> Done {
-    let world = cx.limited(Limits::new())?;
+    let (pace, world) = (cx.pace().await?, cx.limited(Limits::new())?);
     // The provider has made it, and the answer is late.
-    world.meddling().set(Point::Created, Fault::Delay(cx.secs(6)));
-    let spec = world.spec().create_timeout(cx.secs(3));
+    world.meddling().set(Point::Created, Fault::Delay(pace.secs(6)));
+    let spec = world.spec().create_timeout(pace.secs(3));
     let created = cx.within(60, "a create that is late", world.client().create(spec)).await?;
     let error = expect_kind!(created, CreateTimeout, "a create that is late");
     ensure!(error.hint().is_some_and(|hint| hint.contains("create_timeout")), "the hint names no setting: {error:?}");
@@ -114,9 +114,10 @@ async fn own_timeout_is_create_timeout(cx: &Ctx) -> Done {
 }
 
 async fn an_answer_that_never_comes(cx: &Ctx) -> Done {
-    let world = cx.limited(Limits::new().late(cx.secs(3)))?;
+    let pace = cx.pace().await?;
+    let world = cx.limited(Limits::new().late(pace.secs(3)))?;
     world.meddling().set(Point::Created, Fault::Hang);
-    let spec = world.spec().create_timeout(cx.secs(10));
+    let spec = world.spec().create_timeout(pace.secs(10));
     let created = cx.within(90, "a create without an answer", world.client().create(spec)).await?;
     expect_kind!(created, CreateTimeout, "a create without an answer");
     cx.within(60, "close of the client", world.client().close()).await??;

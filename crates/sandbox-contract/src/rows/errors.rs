@@ -181,7 +181,7 @@ async fn lives(world: &crate::ctx::World) -> Done {
 }
 
 async fn silence_is_operation_timeout(cx: &Ctx) -> Done {
-    let world = cx.limited(Limits::new().operation(Duration::from_secs(2)))?;
+    let world = cx.limited(Limits::new().operation(cx.pace().await?.secs(5)))?;
     world.meddling().set(Point::Probe, Fault::Hang);
     let probed = cx.within(30, "a probe without an answer", world.client().probe(&world.spec())).await?;
     expect_kind!(probed, OperationTimeout, "a probe without an answer");

@@ -404,7 +404,7 @@ async fn a_ready_command_holds_create_back(cx: &Ctx) -> Done {
 }
 
 async fn a_ready_command_that_never_succeeds(cx: &Ctx) -> Done {
-    let spec = cx.spec().ready(cx.probes().ready_never()).create_timeout(cx.secs(8));
+    let spec = cx.spec().ready(cx.probes().ready_never()).create_timeout(cx.pace().await?.secs(8));
     let created = cx.within(90, "a create that is never ready", cx.client().create(spec)).await?;
     let error = expect_kind!(created, CreateTimeout, "a create that is never ready");
     ensure!(format!("{error:?}").contains("not yet"), "what the ready command wrote is not told: {error:?}");

@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx,
-    ctx::World,
+    ctx::{Pace, World},
     expect::{ensure, expect_eq, expect_kind, fail},
     meddle::{Fault, Point},
     row::{Done, Row, Stop, row},
@@ -257,7 +257,7 @@ async fn holds_with_input(cx: &Ctx) -> Done {
 
 async fn holds_while_starting(cx: &Ctx) -> Done {
     let short = short_timeout(cx).await;
-    let world = cx.limited(impatient(cx))?;
+    let world = cx.limited(impatient(cx.pace().await?))?;
     let sandbox = world.sandbox().await?;
     world.meddling().set(Point::Spawn, Fault::Hang);
     let run = sandbox.run(world.probes().echo("x").timeout(cx.scale(short)));
@@ -268,18 +268,19 @@ async fn holds_while_starting(cx: &Ctx) -> Done {
 }
 
 /// The engine's own limits, short.
-fn impatient(cx: &Ctx) -> Limits {
-    Limits::new().operation(cx.secs(3)).late(cx.secs(2)).tell(cx.secs(8))
+fn impatient(pace: Pace) -> Limits {
+    Limits::new().operation(pace.secs(5)).late(pace.secs(5)).tell(pace.secs(8))
 }
 
 async fn silent_files(cx: &Ctx) -> Done {
-    silent(cx, "a read", async |sandbox| sandbox.files().read("contract").await.map(|bytes| bytes.len())).await?;
-    silent(cx, "a write", async |sandbox| sandbox.files().write("contract", "new").await).await?;
-    silent(cx, "a listing", async |sandbox| sandbox.files().list(".").await.map(|all| all.len())).await
+    let pace = cx.pace().await?;
+    silent(cx, pace, "a read", async |sandbox| sandbox.files().read("contract").await.map(|bytes| bytes.len())).await?;
+    silent(cx, pace, "a write", async |sandbox| sandbox.files().write("contract", "new").await).await?;
+    silent(cx, pace, "a listing", async |sandbox| sandbox.files().list(".").await.map(|all| all.len())).await
 }
 
-async fn silent<T: Debug>(cx: &Ctx, what: &str, act: impl AsyncFnOnce(&Sandbox) -> Result<T>) -> Done {
-    let world = cx.limited(impatient(cx))?;
+async fn silent<T: Debug>(cx: &Ctx, pace: Pace, what: &str, act: impl AsyncFnOnce(&Sandbox) -> Result<T>) -> Done {
+    let world = cx.limited(impatient(pace))?;
     let sandbox = world.sandbox().await?;
     // The control; it is of no use as a proof of silence that a file is not there.
     sandbox.files().write("contract", "old").await?;
@@ -294,7 +295,7 @@ async fn silent<T: Debug>(cx: &Ctx, what: &str, act: impl AsyncFnOnce(&Sandbox) 
 }
 
 async fn silent_list(cx: &Ctx) -> Done {
-    let world = cx.limited(impatient(cx))?;
+    let world = cx.limited(impatient(cx.pace().await?))?;
     unanswered(&world, Point::List, "a list", world.client().list(Query::new().label("contract.none", "x"))).await?;
     let all = world.client().list(Query::new().label("contract.none", "x")).await?;
     expect_eq!(all.len(), 0, "sandboxes in a list that is answered");
@@ -302,7 +303,7 @@ async fn silent_list(cx: &Ctx) -> Done {
 }
 
 async fn silent_attach(cx: &Ctx) -> Done {
-    let world = cx.limited(impatient(cx))?;
+    let world = cx.limited(impatient(cx.pace().await?))?;
     let sandbox = world.sandbox().await?;
     unanswered(&world, Point::Attach, "an attach", world.client().attach(sandbox.id().as_str())).await?;
     drop(world.client().attach(sandbox.id().as_str()).await?);
