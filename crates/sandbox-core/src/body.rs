@@ -49,7 +49,8 @@ impl From<Bytes> for Body {
     }
 }
 
-/// The source of a [`Body`].
+/// The source of a [`Body`]. It is polled on the engine's workers, which all commands share: it must not block, and what reads
+/// with blocking calls belongs on a thread of its own with a channel between.
 pub trait Chunks: Send + 'static {
     /// The next piece; `None` is the end. Cancel safe.
     ///

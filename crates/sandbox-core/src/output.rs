@@ -2,10 +2,10 @@
 
 use crate::{Error, ErrorKind, Result, Status};
 use bytes::Bytes;
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 /// One stream of a command, within its output limit: the head and the tail of it, and how much was dropped between.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Captured {
     /// The first bytes.
@@ -45,6 +45,28 @@ impl Captured {
         Cow::Owned(format!("{head}\n[{} bytes dropped]\n{tail}", self.dropped))
     }
 }
+
+/// The beginning and the end as text; what is between them, and what was dropped, as numbers.
+impl fmt::Debug for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.bytes();
+        let mut s = f.debug_struct("Captured");
+        if all.len() <= 2 * SHOWN {
+            s.field("text", &String::from_utf8_lossy(&all));
+        } else {
+            s.field("begins", &String::from_utf8_lossy(&all[..SHOWN]));
+            s.field("ends", &String::from_utf8_lossy(&all[all.len() - SHOWN..]));
+            s.field("bytes", &all.len());
+        }
+        if self.dropped > 0 {
+            s.field("dropped", &self.dropped);
+        }
+        s.finish()
+    }
+}
+
+/// Bytes of each end that `Debug` shows.
+const SHOWN: usize = 2 << 10;
 
 /// What a command wrote before it failed to end by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,6 +132,13 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_shows_the_ends_of_much_output() {
+        let shown = format!("{:?}", Captured::cut(vec![b'a'; 3 << 20], "tail", 24));
+        assert!(shown.len() < 10_000 && shown.contains("tail") && shown.contains("24"), "{} bytes", shown.len());
+        assert_eq!(format!("{:?}", Captured::whole("a\n")), "Captured { text: \"a\\n\" }");
+    }
 
     #[test]
     fn check_keeps_the_output() {

@@ -1,11 +1,11 @@
 //! What a sandbox shall be.
 
 use crate::{Isolation, NetworkPolicy, Resources};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
 /// `effective_…` methods name. An adapter sees a spec that was validated against its facts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spec {
     /// The image or template; what names it is the provider's affair.
@@ -34,6 +34,20 @@ pub struct Spec {
     pub prepare_timeout: Option<Duration>,
     /// A command that has to end with code zero before the sandbox is handed over. It is repeated until the create timeout.
     pub ready: Option<Vec<String>>,
+}
+
+/// Values of variables are not shown: they may be secrets.
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut s = f.debug_struct("Spec");
+        macro_rules! set {
+            ($($field:ident)*) => { $(if let Some(value) = &self.$field { s.field(stringify!($field), value); })* };
+        }
+        s.field("env", &self.env.keys().collect::<Vec<_>>()).field("labels", &self.labels);
+        s.field("resources", &self.resources);
+        set!(image cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
+        s.finish()
+    }
 }
 
 macro_rules! setters {
@@ -153,6 +167,12 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_variables_are_not_shown() {
+        let shown = format!("{:?}", Spec::new().env("NAME", "hunter2").image("a"));
+        assert!(shown.contains("NAME") && shown.contains("\"a\"") && !shown.contains("hunter2"), "{shown}");
+    }
 
     #[test]
     fn defaults_fill_what_is_open() {

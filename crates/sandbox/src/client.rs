@@ -64,9 +64,11 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// `internal` where no thread can be started, or where the adapter's `info` panics.
+    /// `invalid-argument` for a limit of zero where that would end everything; `internal` where no thread can be started, or
+    /// where the adapter's `info` panics.
     pub fn build(self) -> Result<Client> {
         let engine = (self.start)(self.limits)?;
+        engine.spawner().limits.check()?; // Only now: the backend is dropped where it belongs.
         Ok(Client { engine: Here::new(engine), defaults: Arc::new(self.defaults) })
     }
 }
@@ -142,7 +144,15 @@ impl Client {
         warn_of_unknown(&facts);
         let lease = crate::engine::done(lease::create(s, facts, spec.clone()).await)?;
         let sandbox = Sandbox::new(lease, Some(spec.effective_lifetime()), self.engine.get()?);
-        ready(&sandbox, &spec).await?;
+        let fit = async {
+            // What only this very sandbox could tell.
+            validate::spec(spec.clone(), sandbox.facts())?;
+            ready(&sandbox, &spec).await
+        };
+        if let Err(error) = fit.await {
+            let _ = sandbox.close().await; // A failure is reported by whoever ends the sandbox.
+            return Err(error);
+        }
         Ok(sandbox)
     }
 
@@ -212,6 +222,10 @@ impl Client {
             all.extend(page.items);
             match page.next {
                 None => return Ok(all),
+                Some(_) if seen.len() == MOST_PAGES => {
+                    return Err(Error::new(ErrorKind::Protocol, format!("the list has more than {MOST_PAGES} pages"))
+                        .with_hint("ask for fewer, by labels"));
+                }
                 Some(next) if seen.insert(next.clone()) => query.cursor = Some(next),
                 Some(_) => return Err(Error::new(ErrorKind::Protocol, "the pages of the list go round in a circle")),
             }
@@ -324,6 +338,9 @@ impl std::fmt::Debug for Client {
         f.debug_struct("Client").field("backend", &self.facts().name()).finish_non_exhaustive()
     }
 }
+
+/// A list that is longer has no end.
+const MOST_PAGES: usize = 10_000;
 
 /// Once per backend and process.
 fn warn_of_unknown(facts: &Facts) {

@@ -20,18 +20,18 @@ impl Dsn {
             Error::invalid(format!("this is not a DSN: {why}")).with_hint("write `scheme://image?parameter=value`")
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("`://` is missing".into()))?;
-        let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
-        if !scheme.starts_with(|c: char| c.is_ascii_lowercase()) || !scheme.bytes().all(fine) {
-            return Err(wrong(format!("`{}` is not a scheme", scheme.escape_debug())));
-        }
+        self::scheme(scheme)?;
         let (image, query) = rest.split_once('?').map_or((rest, None), |(image, query)| (image, Some(query)));
         if image.contains(|c: char| c.is_whitespace() || c.is_control() || "#\\".contains(c)) {
             return Err(wrong(format!("`{}` is not an image", image.escape_debug())));
         }
         let mut parameters: Vec<(String, String)> = Vec::new();
         for pair in query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty()) {
-            let (name, value) =
-                pair.split_once('=').ok_or_else(|| wrong(format!("parameter `{pair}` has no value")))?;
+            // What has no name is not shown: it may be a secret.
+            let (name, value) = pair.split_once('=').ok_or_else(|| wrong("a parameter has no `=` and value".into()))?;
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)) {
+                return Err(wrong("the name of a parameter is letters, digits, `_`, `-` and `.`".into()));
+            }
             if parameters.iter().any(|(other, _)| other == name) {
                 return Err(wrong(format!("parameter `{name}` is given twice")));
             }
@@ -43,6 +43,16 @@ impl Dsn {
         let image = (!image.is_empty()).then(|| image.into());
         Ok(Self { scheme: scheme.into(), image, parameters })
     }
+}
+
+/// What may stand before `://`.
+pub(crate) fn scheme(scheme: &str) -> Result<()> {
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
+    if scheme.starts_with(|c: char| c.is_ascii_lowercase()) && scheme.bytes().all(fine) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{}` is not a scheme", scheme.escape_debug()))
+        .with_hint("schemes are lowercase letters, digits, `+`, `-` and `.`, a letter first"))
 }
 
 /// Parameters that mean the same on every backend.
@@ -71,7 +81,7 @@ pub(crate) fn common(spec: Spec, name: &str, value: &str) -> Option<Result<Spec>
         },
         "memory" => bytes(value).map(|n| amount(spec, Resource::Memory, n)),
         "cpus" => millis(value).map(|n| amount(spec, Resource::Cpu, n)),
-        "pids" => value.parse().ok().map(|n| {
+        "pids" => digits(value).and_then(|n| u32::try_from(n).ok()).map(|n| {
             let resources = spec.resources.clone().pids(n);
             spec.resources(resources)
         }),

@@ -28,6 +28,11 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
     }
     let s2 = Arc::clone(&s);
     s2.watch(format!("a create, {}", attempt.marker()), async move {
+        // Counted by now, so a client that is being closed either sees it or is seen.
+        if let Err(closed) = s.open() {
+            let _ = answer.send(Err(closed));
+            return;
+        }
         let limits = (spec.effective_create_timeout(), spec.effective_prepare_timeout());
         let labels = Arc::new(spec.labels.clone());
         let mut work = s.workers.run({
@@ -35,7 +40,7 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
             async move {
                 let made = s.backend.get().create(&spec, &attempt).await?;
                 let terms = Terms { facts, labels, command_timeout: within(&spec), cwd: spec.cwd };
-                Ok(Box::new(Lease::new(&s, made, life, terms)?))
+                Ok(Lease::new(&s, made, life, terms))
             }
         });
         let in_time = tokio::select! {
@@ -59,7 +64,8 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
             }
         };
         let made = done(told);
-        let kept = made.as_ref().ok().map(|lease| lease.id.clone());
+        // A lease that is refused is a duty too.
+        let kept = made.as_ref().ok().map(|(lease, _)| lease.id.clone());
         let doubt = made.as_ref().err().is_none_or(Error::may_have_applied);
         if made.is_err() {
             life.dismiss();
@@ -77,6 +83,7 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
                 }
             });
         });
+        let made = made.and_then(|(lease, fit)| fit.map(|()| lease));
         let _ = answer.send(made); // If nobody takes it, the lease inside is dropped, and that ends it.
     });
     made
@@ -86,10 +93,12 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
 pub(crate) async fn attach(s: &Arc<Spawner>, id: SandboxId) -> Result<Box<Lease>> {
     let (s2, life) = (Arc::clone(s), Life::new(false));
     s.operate("an attach", None, async move {
+        s2.open()?;
         let made = s2.backend.get().attach(&id, &life.tasks(&s2.workers)).await?;
         let facts = Arc::clone(&s2.facts);
         let terms = Terms { facts, labels: Arc::default(), command_timeout: Spec::COMMAND_TIMEOUT, cwd: None };
-        Ok(Box::new(Lease::new(&s2, made, life, terms)?))
+        let (lease, fit) = Lease::new(&s2, made, life, terms);
+        fit.map(|()| lease)
     })
     .await
 }
@@ -164,22 +173,23 @@ pub(crate) struct Lease {
     pub(crate) instance: Arc<Held<Box<dyn DynInstance>>>,
     pub(crate) life: Arc<Life>,
     pub(crate) spawner: Arc<Spawner>,
+    labels: Arc<BTreeMap<String, String>>,
 }
 
 impl Lease {
-    fn new(s: &Arc<Spawner>, made: DynMade, life: Arc<Life>, terms: Terms) -> Result<Self> {
+    /// With it comes whether it can be handed over.
+    fn new(s: &Arc<Spawner>, made: DynMade, life: Arc<Life>, terms: Terms) -> (Box<Self>, Result<()>) {
         let instance = Arc::new(s.workers.hold(made.instance));
         let beyond = made.facts.as_ref().map_or_else(Vec::new, |own| own.beyond(&terms.facts));
         let facts = made.facts.map_or_else(|| Arc::clone(&terms.facts), |own| Arc::new(terms.facts.narrowed(&own)));
-        s.watch(format!("sandbox {}", made.id), live(Arc::clone(s), made.id.clone(), Arc::clone(&life), terms.labels));
         life.tasks(&s.workers).spawn({
             let (instance, life) = (Arc::clone(&instance), Arc::downgrade(&life));
             async move {
                 let error = instance.get().gone().await;
-                let _ = life.upgrade().map(|life| life.end(error));
+                let _ = life.upgrade().map(|life| life.leave(error));
             }
         });
-        let lease = Self {
+        let lease = Box::new(Self {
             id: made.id,
             facts,
             cwd: made.cwd.or(terms.cwd).unwrap_or_else(|| "/".into()),
@@ -188,13 +198,35 @@ impl Lease {
             instance,
             life,
             spawner: Arc::clone(s),
-        };
-        s.admit(&lease.life)?;
+            labels: terms.labels,
+        });
+        lease.attend();
+        let fit = lease.fit(&beyond);
+        (lease, fit)
+    }
+
+    fn fit(&self, beyond: &[String]) -> Result<()> {
+        self.spawner.admit(&self.life)?;
+        crate::validate::absolute(&self.cwd, "the working directory of the sandbox")
+            .map_err(|error| error.with_kind(ErrorKind::Internal).with_hint("the adapter's `Made::cwd` is absolute"))?;
         if beyond.is_empty() {
-            return Ok(lease);
+            return Ok(());
         }
         let message = format!("the sandbox claims more than its backend has: {}", beyond.join(", "));
         Err(Error::new(ErrorKind::Internal, message).with_hint("the adapter's facts may only narrow"))
+    }
+
+    /// Ends the sandbox, also where it was left before. Needs no runtime.
+    pub(crate) fn end(&self, reason: Error) {
+        if self.life.end(reason) {
+            self.attend();
+        }
+    }
+
+    /// One closer: it waits for a reason.
+    fn attend(&self) {
+        let closer = live(Arc::clone(&self.spawner), self.id.clone(), Arc::clone(&self.life), Arc::clone(&self.labels));
+        self.spawner.watch(format!("sandbox {}", self.id), closer);
     }
 
     /// The same error, with what is known here.
@@ -213,7 +245,12 @@ impl Drop for Lease {
 async fn live(s: Arc<Spawner>, id: SandboxId, life: Arc<Life>, labels: Arc<BTreeMap<String, String>>) {
     life.ending().await;
     let _ = timeout(s.limits.tell, life.deserted()).await;
-    let result = if life.is_to_be_destroyed() { s.end(&id, &labels).await } else { Ok(()) };
-    life.dismiss();
-    life.finish(result);
+    loop {
+        let destroy = life.is_to_be_destroyed();
+        let result = if destroy { s.end(&id, &labels).await } else { Ok(()) };
+        life.dismiss();
+        if life.finish(result, destroy) {
+            return;
+        }
+    }
 }

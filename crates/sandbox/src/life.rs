@@ -36,9 +36,11 @@ impl Life {
         self.owned.store(false, Ordering::SeqCst);
     }
 
-    /// Begins the end of the sandbox. Idempotent; needs no runtime.
-    pub(crate) fn end(&self, reason: Error) {
-        self.begin(reason, true);
+    /// Begins the end of the sandbox. Idempotent; needs no runtime. Answers whether it was left before, so that it needs
+    /// another closer.
+    #[must_use = "a sandbox that was left needs another closer"]
+    pub(crate) fn end(&self, reason: Error) -> bool {
+        self.begin(reason, true)
     }
 
     /// Begins the end of our part in the sandbox; the sandbox itself stays if it is not ours.
@@ -46,13 +48,17 @@ impl Life {
         self.begin(reason, self.owned.load(Ordering::SeqCst));
     }
 
-    fn begin(&self, reason: Error, destroy: bool) {
+    fn begin(&self, reason: Error, destroy: bool) -> bool {
+        let mut left = false;
         self.state.send_if_modified(|state| {
-            let changed = state.reason.is_none() || (destroy && !state.destroy);
+            let more = destroy && !state.destroy;
+            let changed = state.reason.is_none() || more;
             state.destroy |= destroy;
             state.reason.get_or_insert(reason);
+            left = more && state.over.take().is_some();
             changed
         });
+        left
     }
 
     async fn until<T>(&self, pick: impl Fn(&State) -> Option<T>) -> T {
@@ -88,9 +94,15 @@ impl Life {
         self.state.borrow().destroy
     }
 
-    /// Says what the end came to.
-    pub(crate) fn finish(&self, result: Result<()>) {
-        self.state.send_modify(|state| state.over = Some(result));
+    /// Says what the end came to; refused if the sandbox is to be destroyed by now and was only left.
+    pub(crate) fn finish(&self, result: Result<()>, destroyed: bool) -> bool {
+        self.state.send_if_modified(|state| {
+            let decided = state.destroy == destroyed;
+            if decided {
+                state.over = Some(result);
+            }
+            decided
+        })
     }
 
     /// For a command; the end of the sandbox waits for it.
@@ -112,7 +124,7 @@ impl Life {
         self.state.borrow().reason.clone().map_or(Ok(()), |reason| Err(gone(reason)))
     }
 
-    /// The adapter's background tasks run in the crew. One that panics ends the sandbox.
+    /// The adapter's background tasks run in the crew. One that panics ends the sandbox, or our part in it.
     pub(crate) fn tasks(self: &Arc<Self>, workers: &Workers) -> Tasks {
         let (life, io) = (Arc::downgrade(self), workers.io.clone());
         Tasks::new(move |task| {
@@ -124,7 +136,7 @@ impl Life {
                     Ok(())
                 };
                 if let (Err(panic), Some(life)) = (guard(task).await, life.upgrade()) {
-                    life.end(Error::new(ErrorKind::ConnectionLost, "a task of the sandbox died").with_source(panic));
+                    life.leave(Error::new(ErrorKind::ConnectionLost, "a task of the sandbox died").with_source(panic));
                 }
             };
             if let Some(crew) = &mut *here.crew.lock().unwrap_or_else(PoisonError::into_inner) {

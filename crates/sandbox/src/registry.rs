@@ -29,10 +29,16 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// `already-exists` for a scheme that is registered, `invalid-argument` for one that is none.
+    /// `already-exists` for a scheme that is registered, `invalid-argument` for one that is none and for a parameter that every
+    /// backend has.
     pub fn register(mut self, provider: impl Provider) -> Result<Self> {
         let scheme = provider.scheme();
-        Dsn::parse(&format!("{scheme}://"))?;
+        dsn::scheme(scheme)?;
+        let taken = |own: &&Parameter| dsn::COMMON.iter().any(|(common, _)| *common == own.name);
+        if let Some(own) = provider.parameters().iter().find(taken) {
+            let message = format!("parameter `{}` of `{scheme}://` means the same on every backend", own.name);
+            return Err(Error::invalid(message).with_hint("give the provider's own parameter another name"));
+        }
         if self.0.contains_key(scheme) {
             return Err(Error::new(ErrorKind::AlreadyExists, format!("scheme `{scheme}` is registered already")));
         }
@@ -88,11 +94,10 @@ impl Registry {
         spec.image = image;
         let mut own = BTreeMap::new();
         for (name, value) in parameters {
-            if looks_secret(&name) {
-                return Err(entry.refuse_credential(&scheme, &name));
-            }
             if entry.parameters.iter().any(|known| known.name == name) {
                 own.insert(name, value);
+            } else if looks_secret(&name) {
+                return Err(entry.refuse_credential(&scheme, &name));
             } else if let Some(set) = dsn::common(spec.clone(), &name, &value) {
                 spec = set?;
             } else {

@@ -64,6 +64,7 @@ impl Sandbox {
     ///
     /// Dropping the future kills the command, as dropping a [`Process`] does.
     pub async fn run(&self, command: Command) -> Result<Output> {
+        // Nobody can write to a stdin that `run` leaves open, so `output` closes it.
         Process::begin(self.clone(), command, "run")?.output().await
     }
 
@@ -97,7 +98,7 @@ impl Sandbox {
     /// Once polled, the end goes on whoever waits.
     pub async fn close(&self) -> Result<()> {
         let lease = self.lease()?;
-        lease.life.end(Error::new(ErrorKind::Gone, "the sandbox was closed"));
+        lease.end(Error::new(ErrorKind::Gone, "the sandbox was closed"));
         lease.life.ended().await.map_err(lease.stamp("close"))
     }
 
@@ -165,7 +166,16 @@ pub(crate) async fn ready(sandbox: &Sandbox, spec: &Spec) -> Result<()> {
                     last = diagnosis("it was not over in time", &partial.stdout, &partial.stderr);
                 }
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                let kind = match error.kind() {
+                    ErrorKind::Gone | ErrorKind::ConnectionLost | ErrorKind::Unavailable => error.kind(),
+                    _ => ErrorKind::CreateFailed,
+                };
+                let message = format!("the ready command did not run: {}", error.message());
+                return Err(Error::new(kind, message)
+                    .with_hint("the spec's `ready` has to be a program of the image")
+                    .with_source(error));
+            }
         }
         if begun.elapsed() + pause >= limit {
             let message = format!("the ready command did not succeed within {limit:?}: {last}");

@@ -1,5 +1,6 @@
 //! The engine's own limits.
 
+use sandbox_core::{Error, Result};
 use std::time::Duration;
 
 /// The engine's own limits, all in real time. Deadlines that users set are elsewhere: in the spec and in the command.
@@ -26,6 +27,23 @@ impl Limits {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Refuses what nothing could be done within.
+    pub(crate) fn check(&self) -> Result<()> {
+        let limits = [
+            ("operation", self.operation),
+            ("late", self.late),
+            ("kill", self.kill),
+            ("tell", self.tell),
+            ("teardown", self.teardown),
+        ];
+        match limits.iter().find(|(_, limit)| limit.is_zero()) {
+            Some((name, _)) => {
+                Err(Error::invalid(format!("limit `{name}` is zero")).with_hint("nothing could be done within it"))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -65,7 +65,7 @@ impl Engine {
             facts,
             limits,
             probed: Mutex::new(HashMap::new()),
-            lives: Mutex::new(Some(Vec::new())),
+            lives: Mutex::new(spawner::Lives::Open(Vec::new())),
         };
         Ok(Arc::new(Self {
             spawner: Some(Arc::new(spawner)),

@@ -29,8 +29,14 @@ pub(crate) struct Spawner {
     pub(crate) limits: Limits,
     /// What `probe` said, by key.
     pub(crate) probed: Mutex<HashMap<String, Arc<Facts>>>,
-    /// The sandboxes of the client; `None` once it is closed.
-    pub(super) lives: Mutex<Option<Vec<Weak<Life>>>>,
+    pub(super) lives: Mutex<Lives>,
+}
+
+/// The sandboxes of a client.
+pub(super) enum Lives {
+    Open(Vec<Weak<Life>>),
+    /// Kept, so that whoever closes it again hears the same.
+    Closed(Vec<Arc<Life>>),
 }
 
 fn closed() -> Error {
@@ -51,7 +57,7 @@ impl Spawner {
     /// Takes a sandbox in, unless the client has been closed.
     pub(crate) fn admit(&self, life: &Arc<Life>) -> Result<()> {
         let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(lives) = &mut *lives else { return Err(closed()) };
+        let Lives::Open(lives) = &mut *lives else { return Err(closed()) };
         if lives.len() == lives.capacity() {
             lives.retain(|life| life.strong_count() > 0);
         }
@@ -61,18 +67,25 @@ impl Spawner {
 
     /// Whether the client is still open.
     pub(crate) fn open(&self) -> Result<()> {
-        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
-        lives.as_ref().map(drop).ok_or_else(closed)
+        match *self.lives.lock().unwrap_or_else(PoisonError::into_inner) {
+            Lives::Open(_) => Ok(()),
+            Lives::Closed(_) => Err(closed()),
+        }
     }
 
     /// Begins the end of every sandbox of the client, and lets no other in.
     pub(crate) fn close(&self) -> Vec<Arc<Life>> {
-        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let lives: Vec<_> = lives.into_iter().flatten().filter_map(|life| life.upgrade()).collect();
-        for life in &lives {
+        let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Lives::Open(open) = &*lives {
+            *lives = Lives::Closed(open.iter().filter_map(Weak::upgrade).collect());
+        }
+        let Lives::Closed(all) = &*lives else { unreachable!("closed above") };
+        let all = all.clone();
+        drop(lives);
+        for life in &all {
             life.leave(Error::new(ErrorKind::Gone, "the client was closed"));
         }
-        lives
+        all
     }
 
     /// Adapter code for somebody who waits, watched from beside: ended when he leaves, when its sandbox ends, and when

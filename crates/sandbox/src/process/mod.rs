@@ -1,6 +1,7 @@
 //! One running command: a task on the workers pumps its output, a watch on the time thread ends it.
 
 mod pump;
+mod queue;
 mod state;
 mod watch;
 
@@ -27,7 +28,7 @@ use watch::{Plan, Watch};
 pub struct Process(Here<Inner>);
 
 struct Inner {
-    output: mpsc::Receiver<Event>,
+    output: queue::Output,
     end: channel::Receiver<End>,
     over: bool,
     input: Option<Input>,
@@ -81,7 +82,7 @@ impl Process {
             kill_one: facts.has(Capability::KillOne),
         };
         let limit = exec.output_limit;
-        let (out, output) = mpsc::channel(QUEUE);
+        let (out, output) = queue::queue();
         let (begun, spawned) = oneshot::channel();
         let (exited, lingers) = oneshot::channel();
         let (pieces, fed) = matches!(exec.stdin, Stdin::Pipe).then(|| mpsc::channel(1)).unzip();
@@ -128,7 +129,7 @@ impl Process {
             _ = this.end.wait_for(|end| matches!(end, End::Over(_))) => {
                 this.output.close();
                 // What was sent before the end is still there, whatever `recv` has just said.
-                this.output.try_recv().ok()
+                this.output.try_recv()
             }
         };
         match event {
@@ -140,7 +141,8 @@ impl Process {
         this.ended().map(|status| Some(ProcessEvent::Exited(status)))
     }
 
-    /// Waits for its end; output that nobody has read is dropped. May be called again, and answers the same.
+    /// Waits for its end; output that nobody has read is dropped. May be called again, and answers the same. A stdin that
+    /// was not [taken](Self::take_input) is closed first: nobody could write to it meanwhile.
     ///
     /// # Errors
     ///
@@ -150,11 +152,13 @@ impl Process {
     ///
     /// Cancel safe, but output that was passed over is gone.
     pub async fn wait(&mut self) -> Result<Status> {
+        self.close_stdin();
         while self.next().await?.is_some() {}
         self.0.get()?.ended()
     }
 
-    /// Collects the rest of its output, within the command's output limit, and waits for its end.
+    /// Collects the rest of its output, within the command's output limit, and waits for its end. A stdin that was not
+    /// [taken](Self::take_input) is closed first.
     ///
     /// # Errors
     ///
@@ -165,6 +169,7 @@ impl Process {
     /// Not cancel safe: what was collected is lost. The process goes on as long as it is held.
     pub async fn output(&mut self) -> Result<Output> {
         let limit = self.0.get()?.limit;
+        self.close_stdin();
         let (mut stdout, mut stderr) = (Capture::new(limit), Capture::new(limit));
         let status = loop {
             match self.next().await {
@@ -294,6 +299,3 @@ impl std::fmt::Debug for Input {
         f.write_str("Input(…)")
     }
 }
-
-/// Pieces of output on their way to the reader; each is a mebibyte at most.
-const QUEUE: usize = 64;

@@ -1,6 +1,9 @@
 //! On the workers: starts the command and moves its output, at the reader's pace.
 
-use super::state::{End, Handle, State, by_kill};
+use super::{
+    queue::Outlet,
+    state::{End, Handle, State, by_kill},
+};
 use crate::{
     engine::{Held, Workers, guard},
     erase::DynInstance,
@@ -15,12 +18,13 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
+    task::coop::consume_budget,
     time::{Instant, timeout_at},
 };
 
 pub(super) struct Pump {
     pub(super) state: Arc<State>,
-    pub(super) out: mpsc::Sender<Event>,
+    pub(super) out: Outlet,
     /// Whether it may run.
     pub(super) begun: oneshot::Sender<bool>,
     pub(super) exited: oneshot::Sender<()>,
@@ -50,6 +54,8 @@ impl Pump {
         let lost = || Error::new(ErrorKind::ConnectionLost, "the output ended and the command did not");
         let output = async {
             loop {
+                // An adapter that always has something more must not keep others from this thread.
+                consume_budget().await;
                 match guard(events.get_mut().next()).await?.ok_or_else(lost)? {
                     Event::Ended(ended) => break Ok(ended),
                     Event::NotStarted(error) => break Err(error.applied(false)),
@@ -70,6 +76,7 @@ impl Pump {
         let _ = self.exited.send(());
         let most = Instant::now() + LINGER;
         while Instant::now() < most {
+            consume_budget().await;
             match timeout_at(most.min(Instant::now() + QUIET), guard(events.get_mut().next())).await {
                 Ok(Ok(Some(output))) => drop(timeout_at(most, forward(&self.out, output)).await),
                 _ => break, // Quiet, closed, or broken: the end is known.
@@ -84,14 +91,14 @@ impl Pump {
     }
 }
 
-async fn forward(out: &mpsc::Sender<Event>, event: Event) {
+async fn forward(out: &Outlet, event: Event) {
     let (stream, mut bytes): (fn(Bytes) -> Event, _) = match event {
         Event::Stdout(bytes) => (Event::Stdout, bytes),
         Event::Stderr(bytes) => (Event::Stderr, bytes),
         _ => return, // Only the first end counts.
     };
     while !bytes.is_empty() {
-        let _ = out.send(stream(bytes.split_to(bytes.len().min(PIECE)))).await; // Nobody reads: the watch sees to that.
+        out.send(stream(bytes.split_to(bytes.len().min(PIECE)))).await;
     }
 }
 

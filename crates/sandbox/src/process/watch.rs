@@ -2,16 +2,17 @@
 
 use super::{
     pump::{LINGER, QUIET},
+    queue::Outlet,
     state::{End, State, by_kill},
 };
 use crate::{
     engine::{Spawner, Task, done},
     life::{Life, Ticket},
 };
-use sandbox_core::{Error, ErrorKind, Event, Fate, Signal};
+use sandbox_core::{Error, ErrorKind, Fate, Signal};
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::oneshot,
     time::{sleep, timeout},
 };
 
@@ -28,7 +29,7 @@ pub(super) struct Watch {
     pub(super) life: Arc<Life>,
     pub(super) ticket: Ticket,
     pub(super) state: Arc<State>,
-    pub(super) out: mpsc::Sender<Event>,
+    pub(super) out: Outlet,
     pub(super) spawned: oneshot::Receiver<bool>,
     pub(super) lingers: oneshot::Receiver<()>,
 }
@@ -71,6 +72,7 @@ impl Watch {
             }
         };
         drop(work);
+        drop(state.set_control(None)); // Input that outlives the command does not hold it.
         state.over(Err(match end {
             Ending::NeverRan => error,
             Ending::Alone(fate) => error.with_fate(fate),
@@ -83,12 +85,14 @@ impl Watch {
 
     /// Bounded; what cannot be killed by itself goes down with its sandbox.
     async fn end(self, kill_one: bool, starting: bool, error: Error) -> Ending {
+        // Where the sandbox goes down with it, to know more would only spare a sandbox while a command may run.
+        let late = if kill_one { self.s.limits.late } else { self.s.limits.kill };
         let may_run = match starting {
             // The adapter has time to say whether it runs, as long as there is a sandbox.
             true => tokio::select! {
                 said = self.spawned => said.unwrap_or(true),
                 _ = self.life.ended() => true,
-                () = sleep(self.s.limits.late) => true,
+                () = sleep(late) => true,
             },
             false => error.may_have_applied(),
         };
@@ -103,7 +107,8 @@ impl Watch {
             }
         }
         let message = format!("a command could only be ended with its sandbox: {}", error.message());
-        self.life.end(Error::new(ErrorKind::Gone, message).with_source(error));
+        // A sandbox that was left has no commands.
+        let _ = self.life.end(Error::new(ErrorKind::Gone, message).with_source(error));
         drop(self.ticket);
         Ending::WithSandbox(self.life.ended().await.map_or(Fate::Unknown, |()| Fate::Dead))
     }

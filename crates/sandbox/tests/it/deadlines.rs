@@ -288,3 +288,14 @@ async fn an_exit_that_was_seen_is_not_turned_into_a_timeout() {
     let sandbox = client.create(spec()).await.unwrap();
     assert_eq!(sandbox.run(any().timeout(ms(200))).await.unwrap().status, Status::Code(0));
 }
+
+#[tokio::test]
+async fn a_start_in_doubt_that_cannot_be_killed_alone_does_not_run_on() {
+    let (client, log) = Script { spawn: never(), ..script_of() }.without_kill().client();
+    let sandbox = client.create(spec()).await.unwrap();
+    let begun = Instant::now();
+    let error = sandbox.run(any().timeout(ms(200))).await.unwrap_err();
+    assert_eq!((error.kind(), error.fate()), (ErrorKind::ExecutionTimeout, Some(Fate::Dead)));
+    assert_eq!(log.count("destroyed"), 1);
+    assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
+}

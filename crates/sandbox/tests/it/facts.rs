@@ -94,3 +94,38 @@ async fn a_sandbox_may_have_less_than_its_backend() {
     client.close().await.unwrap();
     assert_eq!((log.count("kill"), log.count("destroy")), (0, 1), "it went down with its sandbox");
 }
+
+#[tokio::test]
+async fn a_sandbox_that_is_less_than_was_required_is_ended() {
+    let weak = || {
+        let made = |made: Made<_>| made.facts(narrow().absent(Capability::Deny, "not here"));
+        Script { made: Box::new(made), ..script_of() }.having([Capability::User])
+    };
+    let required = [
+        ("isolation", spec().isolation(Isolation::MicroVm), ErrorKind::IsolationTooWeak),
+        ("deny", spec(), ErrorKind::Unsupported),
+        ("user", spec().user("nobody").network(sandbox::NetworkPolicy::Open), ErrorKind::Unsupported),
+    ];
+    for (what, spec, kind) in required {
+        let script = weak();
+        let tier = IsolationFact::new(Isolation::MicroVm, "scripted", "2026-11-30");
+        let (client, log) = Script { facts: script.facts.clone().isolation(tier), ..script }.client();
+        let error = client.create(spec).await.unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (kind, Some("create")), "{what}: {error}");
+        assert_eq!((log.count("create"), log.count("destroyed")), (1, 1), "{what}: {:?}", log.all());
+    }
+    let (client, log) = weak().client();
+    drop(client.create(spec().network(sandbox::NetworkPolicy::Open)).await.unwrap());
+    drop(client);
+    assert_eq!(log.count("destroyed"), 1, "the control: what nobody required may be missing");
+}
+
+#[tokio::test]
+async fn a_working_directory_that_is_not_absolute_is_the_adapters_fault() {
+    for cwd in ["", "rel", "/a\0b", "../.."] {
+        let (client, log) = Script { made: Box::new(move |made| made.cwd(cwd)), ..script_of() }.client();
+        assert_eq!(client.create(spec()).await.unwrap_err().kind(), ErrorKind::Internal, "{cwd:?}");
+        drop(client);
+        assert_eq!(log.count("destroyed"), 1, "{cwd:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::common::{
     Host, LONG, any, ms, runtime,
     scripted::{Script, Step, code, hook, out, script, script_of},
-    spec,
+    spec, until,
 };
 use bytes::Bytes;
 use sandbox::{Command, ErrorKind, ProcessEvent, Status};
@@ -11,7 +11,7 @@ use sandbox_core::{Ended, Event, Exec};
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
@@ -250,4 +250,47 @@ async fn a_command_that_cannot_start_says_why() {
         assert_eq!((error.kind(), error.operation()), (kind, Some("start")));
     }
     assert!(sandbox.run(Command::new("true")).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_late_reader_of_many_small_pieces_holds_nothing_back() {
+    let pieces = (0..5000).map(|n| out(format!("{n:4}\n"))).chain([code(0)]).collect();
+    let (client, _log) = Script { next: script(pieces), ..script_of() }.client();
+    let sandbox = client.create(spec()).await.unwrap();
+    let mut process = sandbox.start(any().timeout(ms(1500))).await.unwrap();
+    tokio::time::sleep(ms(2500)).await;
+    let output = process.output().await.unwrap();
+    assert_eq!((output.status, output.stdout.head.len()), (Status::Code(0), 25_000));
+}
+
+#[tokio::test]
+async fn a_reader_who_does_not_read_bounds_what_is_kept() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let next = hook({
+        let sent = Arc::clone(&sent);
+        move |_| {
+            sent.fetch_add(1 << 20, SeqCst);
+            async { Ok(Some(Event::Stdout(Bytes::from(vec![b'x'; 1 << 20])))) }
+        }
+    });
+    let (client, _log) = Script { next, ..script_of() }.client();
+    let sandbox = client.create(spec()).await.unwrap();
+    let process = sandbox.start(any().timeout(LONG)).await.unwrap();
+    until("it is held back", || sent.load(SeqCst) >= 16 << 20).await;
+    tokio::time::sleep(ms(300)).await;
+    let kept = sent.load(SeqCst);
+    assert!(kept <= 18 << 20, "{kept} bytes");
+    drop(process);
+}
+
+#[tokio::test]
+async fn empty_pieces_without_end_stop_nobody() {
+    let next = hook(|_| async { Ok(Some(Event::Stdout(Bytes::new()))) });
+    let (client, log) = Script { next, ..script_of() }.client();
+    let sandbox = client.create(spec()).await.unwrap();
+    let busy = [sandbox.start(any()).await.unwrap(), sandbox.start(any()).await.unwrap()];
+    let other = client.create(spec()).await.unwrap();
+    tokio::time::timeout(ms(10_000), sandbox.close()).await.unwrap().unwrap();
+    assert_eq!(log.count("destroyed"), 1);
+    drop((busy, other));
 }

@@ -1,7 +1,7 @@
 //! Sandboxes by their ids: attach, detach, list, sweep, destroy.
 
 use crate::common::{
-    Host, any, limits, own_sleep,
+    Host, any, limits, ms, own_sleep,
     scripted::{Script, after, code, error, hook, script, script_of},
     sleepers, spec, until,
 };
@@ -174,4 +174,62 @@ async fn a_sandbox_says_where_it_is() {
     let (client, _log) = script_of().client();
     assert_eq!(client.create(spec().cwd("/work")).await.unwrap().cwd(), "/work");
     assert_eq!(client.create(spec()).await.unwrap().cwd(), "/");
+}
+
+#[tokio::test]
+async fn a_sandbox_that_its_client_left_is_still_ended_by_close() {
+    for attached in [true, false] {
+        let (client, log) = script_of().having([Capability::Attach]).client();
+        let sandbox = match attached {
+            true => client.attach("other").await.unwrap(),
+            false => client.create(spec()).await.unwrap(),
+        };
+        if !attached {
+            sandbox.detach().await.unwrap();
+        }
+        client.close().await.unwrap();
+        assert_eq!(log.count("destroyed"), 0, "the client leaves it");
+        sandbox.close().await.unwrap();
+        assert_eq!(log.count("destroyed"), 1, "attached: {attached}");
+        sandbox.close().await.unwrap();
+        drop((sandbox, client));
+        assert_eq!(log.count("destroyed"), 1, "once");
+    }
+}
+
+#[tokio::test]
+async fn a_failing_end_of_a_sandbox_that_was_left_is_told() {
+    let destroy = after(ms(0), Err(error(ErrorKind::Unavailable)));
+    let (client, _log) = Script { destroy, ..script_of() }.having([Capability::Attach]).client();
+    let sandbox = client.attach("other").await.unwrap();
+    client.close().await.unwrap();
+    assert_eq!(sandbox.close().await.unwrap_err().kind(), ErrorKind::TeardownFailed);
+    assert_eq!(client.orphans().len(), 1);
+}
+
+#[tokio::test]
+async fn what_dies_in_an_attached_sandbox_does_not_destroy_it() {
+    let dies = hook(|()| async { error(ErrorKind::Gone) });
+    let (client, log) = Script { gone: dies, ..script_of() }.having([Capability::Attach]).client();
+    let sandbox = client.attach("other").await.unwrap();
+    until("it is known to be gone", || log.count("gone") == 1).await;
+    until("nothing starts in it", || {
+        let run = crate::common::block_on(sandbox.run(any()));
+        run.is_err_and(|error| error.kind() == ErrorKind::Gone)
+    })
+    .await;
+    drop((sandbox, client));
+    assert_eq!(log.count("destroy"), 0);
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_is_told() {
+    let pages = std::sync::atomic::AtomicUsize::new(0);
+    let list = hook(move |_| {
+        let page = pages.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        async move { Ok(Page::then(Vec::new(), page.to_string())) }
+    });
+    let (client, _log) = Script { list, ..script_of() }.having([Capability::List, Capability::Labels]).client();
+    let error = client.list(Query::new()).await.unwrap_err();
+    assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Protocol, true));
 }

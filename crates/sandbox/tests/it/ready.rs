@@ -2,7 +2,7 @@
 
 use crate::common::{
     Host, LONG, ms, open_spec,
-    scripted::{Script, Step, code, hook, out, script, script_of},
+    scripted::{Script, Step, code, error, hook, out, script, script_of},
     spec, until,
 };
 use sandbox::{ErrorKind, Spec};
@@ -51,7 +51,7 @@ async fn one_that_cannot_succeed_is_said_at_once() {
     let host = Host::new();
     let begun = Instant::now();
     let error = host.client.create(open_spec().ready(["no-such-program"])).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (ErrorKind::ProgramNotFound, Some("run")));
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::CreateFailed, Some("create")));
     assert!(begun.elapsed() < LONG);
     host.client.close().await.unwrap();
     assert_eq!(std::fs::read_dir(&host.dir).unwrap().count(), 0);
@@ -62,4 +62,14 @@ async fn a_caller_who_leaves_meanwhile_does_not_lose_the_sandbox() {
     let (client, log) = Script { next: script(vec![Step::Hang]), ..script_of() }.client();
     assert!(tokio::time::timeout(ms(300), client.create(spec().create_timeout(LONG).ready(["x"]))).await.is_err());
     until("it is ended", || log.count("destroyed") == 1).await;
+}
+
+#[tokio::test]
+async fn a_ready_program_that_is_missing_fails_the_create() {
+    let spawn = hook(|_| async { Err(error(ErrorKind::ProgramNotFound)) });
+    let (client, log) = Script { spawn, ..script_of() }.client();
+    let error = client.create(spec().ready(["x"])).await.unwrap_err();
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::CreateFailed, Some("create")), "{error}");
+    assert!(error.hint().is_some() && std::error::Error::source(&error).is_some());
+    assert_eq!(log.count("destroyed"), 1);
 }

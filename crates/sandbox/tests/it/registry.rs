@@ -18,13 +18,17 @@ type Seen = Arc<Mutex<Option<(Parameters, Spec)>>>;
 
 struct Opens {
     scheme: &'static str,
+    parameters: &'static [Parameter],
     credentials: &'static [CredentialVariable],
     seen: Seen,
 }
 
 impl Opens {
     fn new(scheme: &'static str) -> Self {
-        Self { scheme, credentials: &[], seen: Seen::default() }
+        let parameters = const {
+            &[Parameter::new("region", "where sandboxes run; `north` unless set"), Parameter::new("speed", "a number")]
+        };
+        Self { scheme, parameters, credentials: &[], seen: Seen::default() }
     }
 }
 
@@ -36,7 +40,7 @@ impl Provider for Opens {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        const { &[Parameter::new("region", "where sandboxes run; `north` unless set"), Parameter::new("speed", "a number")] }
+        self.parameters
     }
 
     fn credentials(&self) -> &'static [CredentialVariable] {
@@ -155,6 +159,7 @@ fn values_that_are_none_are_refused() {
         ("memory=1t", "memory=1g"),
         ("cpus=1.", "cpus=0.5"),
         ("pids=-1", "pids=1"),
+        ("pids=+5", "pids=5"),
         ("isolation=strong", "isolation=micro-vm"),
         ("speed=fast", "speed=1"),
         ("region", "region="),
@@ -192,8 +197,31 @@ fn a_credential_does_not_show_where_a_dsn_is_otherwise_wrong() {
         "here://?token=hunter2%2",
         "here://a b?token=hunter2",
         "here://?regoin=hunter2",
+        "here://?token%3Dhunter2",
+        "here://?hunter2",
+        "here://?=hunter2",
     ] {
         let error = refused(&registry, dsn);
         assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
     }
+}
+
+#[test]
+fn a_provider_whose_names_mislead_is_refused() {
+    for scheme in ["", "a://b", "a://b?x=1", "A", "1a", "a b"] {
+        let error = Registry::new().register(Opens::new(scheme)).unwrap_err();
+        assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::InvalidArgument, true), "{scheme}");
+    }
+    const COMMON: &[Parameter] = &[Parameter::new("memory", "another one")];
+    let error = Registry::new().register(Opens { parameters: COMMON, ..Opens::new("here") }).unwrap_err();
+    assert!(error.to_string().contains("`memory`"), "{error}");
+}
+
+#[test]
+fn what_a_provider_declares_is_no_credential() {
+    const OWN: &[Parameter] =
+        &[Parameter::new("auth_mode", "`user` or `machine`"), Parameter::new("keyboard", "a layout")];
+    let registry = Registry::new().register(Opens { parameters: OWN, ..Opens::new("here") }).unwrap();
+    assert!(registry.open("here://?auth_mode=user&keyboard=x").is_ok());
+    assert!(refused(&registry, "here://?auth=user").to_string().contains("credential"), "the control");
 }

@@ -64,3 +64,16 @@ async fn a_program_that_closes_its_input_ends_the_writing() {
     assert_eq!((error.kind(), error.operation()), (ErrorKind::ConnectionLost, Some("write")));
     assert!(std::error::Error::source(&error).is_some());
 }
+
+#[tokio::test]
+async fn a_stdin_that_nobody_can_write_to_is_closed() {
+    let host = Host::new();
+    let sandbox = host.sandbox().await;
+    let cat = || Command::new("cat").pipe().timeout(LONG);
+    assert_eq!(sandbox.run(cat()).await.unwrap().stdout.head, "");
+    let mut process = sandbox.start(cat()).await.unwrap();
+    process.write("given").await.unwrap();
+    assert_eq!(process.output().await.unwrap().stdout.head, "given");
+    let mut process = sandbox.start(cat()).await.unwrap();
+    assert!(process.wait().await.is_ok());
+}

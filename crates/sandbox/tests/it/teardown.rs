@@ -436,3 +436,63 @@ async fn a_scope_ends_its_sandbox_however_its_block_ends() {
     assert_eq!(client.scope(spec(), async |_| Ok::<_, sandbox::Error>(7)).await.unwrap(), 7);
     assert_eq!(client.orphans().len(), 1);
 }
+
+#[tokio::test]
+async fn a_second_close_of_the_client_hears_what_the_first_did() {
+    let (client, _log) = Script { destroy: after(ms(50), Err(error(ErrorKind::Unavailable))), ..script_of() }.client();
+    let sandbox = client.create(spec()).await.unwrap();
+    assert!(tokio::time::timeout(ms(1), client.close()).await.is_err(), "this one leaves");
+    for _ in 0..2 {
+        let again = client.clone();
+        let (one, two) = tokio::join!(client.close(), again.close());
+        assert_eq!(one.unwrap_err().kind(), ErrorKind::TeardownFailed);
+        assert_eq!(two.unwrap_err().kind(), ErrorKind::TeardownFailed);
+    }
+    drop(sandbox);
+    assert_eq!(client.close().await.unwrap_err().kind(), ErrorKind::TeardownFailed, "with no handle left");
+}
+
+#[test]
+fn nothing_is_made_after_the_close_of_the_client() {
+    for round in 0..150 {
+        let (client, log) = script_of().client();
+        let other = client.clone();
+        let creates = std::thread::spawn(move || {
+            runtime().block_on(async {
+                let create = || async { other.create(spec()).await.map(drop) };
+                let _ = tokio::join!(create(), create(), create(), create());
+            });
+        });
+        if round % 3 > 0 {
+            std::thread::sleep(Duration::from_micros(round * 7));
+        }
+        runtime().block_on(client.close()).unwrap();
+        let alive = |log: &crate::common::scripted::Log| log.count("create") - log.count("destroyed");
+        assert_eq!(alive(&log), 0, "round {round}: {:?}", log.all());
+        let made = log.count("create");
+        creates.join().unwrap();
+        assert_eq!(log.count("create"), made, "round {round}: made after the close");
+    }
+}
+
+#[test]
+fn a_limit_of_zero_is_refused() {
+    use sandbox::Limits;
+    type Set = fn(Limits, Duration) -> Limits;
+    let zero: [(&str, Set); 5] = [
+        ("operation", Limits::operation),
+        ("late", Limits::late),
+        ("kill", Limits::kill),
+        ("tell", Limits::tell),
+        ("teardown", Limits::teardown),
+    ];
+    for (name, set) in zero {
+        let build = |limit| Client::builder(script_of().backend().0).limits(set(limits(), limit)).build();
+        let error = build(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(build(Duration::MAX).is_ok(), "{name}");
+    }
+    let none = limits().drop_grace(Duration::ZERO).quiet(Duration::ZERO);
+    assert!(Client::builder(script_of().backend().0).limits(none).build().is_ok(), "not to wait is fine");
+}
