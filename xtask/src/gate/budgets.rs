@@ -61,6 +61,9 @@ pub(crate) fn check(root: &Path) -> Result<Findings> {
         })
         .collect();
     print!("{}", table::render(["crate", "brings", "goal", "limit"], &rows));
+    for warning in warnings(&bills, &budgets) {
+        println!("  warning: {warning}");
+    }
     Ok(findings(&bills, &budgets))
 }
 
@@ -118,6 +121,21 @@ fn findings(bills: &BTreeMap<String, Bill>, budgets: &BTreeMap<String, Budget>) 
     findings
 }
 
+/// What is over its goal and within its limit.
+fn warnings(bills: &BTreeMap<String, Bill>, budgets: &BTreeMap<String, Budget>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, budget) in budgets {
+        let count = bills.get(name).map_or(0, |bill| bill.all.len());
+        if count > budget.goal && count <= budget.limit {
+            warnings.push(format!(
+                "{name} brings {count} crates, its goal is {}; see `cargo tree -p {name} -e normal`",
+                budget.goal
+            ));
+        }
+    }
+    warnings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +157,16 @@ mod tests {
     #[test]
     fn within_the_budget_nothing_is_found() {
         assert!(result("[ours]\ngoal = 4\nlimit = 5\nwhy = 'x'\ndirect = ['bytes', 'serde', 'unused']").is_empty());
+    }
+
+    #[test]
+    fn over_the_goal_is_a_warning_and_over_the_limit_is_none_any_more() {
+        let warned = |goal: u8, limit: u8| {
+            let bills = BTreeMap::from([("ours".to_string(), read(TREE, &BTreeSet::from(["ours", "core"])))]);
+            let budgets = parse(&format!("[ours]\ngoal = {goal}\nlimit = {limit}\nwhy = 'x'")).unwrap();
+            (warnings(&bills, &budgets).len(), findings(&bills, &budgets).len())
+        };
+        assert_eq!([warned(5, 5), warned(4, 5), warned(3, 4)], [(0, 0), (1, 0), (0, 1)]);
     }
 
     #[test]
