@@ -32,6 +32,11 @@ xflags::xflags! {
         /// Makes sure that a Docker engine answers.
         cmd engine {
         }
+        /// Writes a page for each kind of error, and the lock of their codes, to `docs/errors`.
+        cmd errors {
+            /// Writes nothing, says what is out of date.
+            optional --check
+        }
         /// Checks rules of this repository, by name; all of them by default.
         cmd gate {
             repeated names: String

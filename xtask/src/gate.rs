@@ -2,6 +2,7 @@
 
 mod budgets;
 mod deps;
+mod errors;
 mod lanes;
 mod providers;
 mod requirements;
@@ -22,6 +23,7 @@ type Gate = (&'static str, fn(&Path) -> Result<Findings>);
 const GATES: &[Gate] = &[
     ("budgets", budgets::check),
     ("deps", deps::check),
+    ("errors", errors::check),
     ("lanes", lanes::check),
     ("providers", providers::check),
     ("requirements", requirements::check),

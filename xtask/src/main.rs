@@ -5,8 +5,10 @@ mod bench;
 mod ci;
 mod contract_report;
 mod engine;
+mod errors;
 mod flags;
 mod gate;
+mod generated;
 mod images;
 mod process;
 mod readme;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         XtaskCmd::Ci(flags) => ci::run(&flags),
         XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
         XtaskCmd::Engine(_) => succeed(engine::run()),
+        XtaskCmd::Errors(flags) => succeed(errors::run(&flags)),
         XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
         XtaskCmd::Readme(_) => succeed(readme::run()),
