@@ -5,6 +5,11 @@ use std::path::PathBuf;
 xflags::xflags! {
     /// The chores of this workspace.
     cmd xtask {
+        /// Compares the public API of every crate with `docs/api`.
+        cmd api {
+            /// Writes what is, for review.
+            optional --accept
+        }
         /// Measures a part of the workspace and writes `docs/bench.md`: `facade`.
         cmd bench {
             required part: String

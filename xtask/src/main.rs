@@ -1,6 +1,7 @@
 //! The chores of this workspace: `cargo xtask --help` lists them.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
+mod api;
 mod bench;
 mod ci;
 mod contract_report;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         }
     };
     let done = match flags.subcommand {
+        XtaskCmd::Api(flags) => succeed(api::run(&flags)),
         XtaskCmd::Bench(flags) => succeed(bench::run(&flags)),
         XtaskCmd::Ci(flags) => ci::run(&flags),
         XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
