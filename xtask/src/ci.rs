@@ -1,6 +1,8 @@
 //! `cargo xtask ci`: what continuous integration runs, the same on a laptop.
 
+mod churn;
 mod lane;
+mod leftovers;
 mod runner;
 mod summary;
 
@@ -11,7 +13,7 @@ use anyhow::{Result, bail};
 use crate::{flags, workspace};
 #[cfg(test)]
 pub(crate) use lane::parse;
-pub(crate) use lane::{Lane, load};
+pub(crate) use lane::{Lane, When, load};
 
 pub(crate) fn run(flags: &flags::Ci) -> Result<ExitCode> {
     let root = workspace::root();
@@ -22,7 +24,12 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<ExitCode> {
     }
     let due = plan(&lanes, &flags.lane, flags.nightly)?;
     let runner = runner::Runner::new(&root)?;
-    let outcomes: Vec<_> = due.into_iter().map(|lane| runner.run(lane)).collect();
+    let watch = due.iter().any(|lane| lane.uses_docker()).then(|| leftovers::Watch::begin("docker"));
+    let mut outcomes: Vec<_> = due.into_iter().map(|lane| runner.run(lane)).collect();
+    // Where every lane was skipped, nothing could be left, and this would count as the one that ran.
+    if outcomes.iter().any(|outcome| !matches!(outcome.verdict, summary::Verdict::Skipped(_))) {
+        outcomes.extend(watch.map(leftovers::Watch::end));
+    }
     print!("\n{}", summary::table(&outcomes));
     let judged = summary::judge(&outcomes);
     if let Err(why) = &judged {
@@ -40,7 +47,7 @@ fn plan<'a>(lanes: &'a [Lane], asked: &[String], nightly: bool) -> Result<Vec<&'
         bail!("no lane `{unknown}`; there are: {}", known.join(", "));
     }
     let wanted = |lane: &&Lane| match asked {
-        [] => nightly || lane.when == lane::When::Change,
+        [] => lane.when == When::Change || nightly && lane.when == When::Nightly,
         names => names.contains(&lane.name),
     };
     let mut due: Vec<_> = lanes.iter().filter(wanted).collect();
@@ -59,7 +66,13 @@ mod tests {
         let lane = |name: &str, when: &str, minutes: u32| {
             parse(name, &format!("when = {when:?}\nrequired = true\nminutes = {minutes}\nrun = [[\"true\"]]")).unwrap()
         };
-        vec![lane("slow", "change", 20), lane("b", "change", 3), lane("a", "change", 3), lane("live", "nightly", 1)]
+        vec![
+            lane("slow", "change", 20),
+            lane("b", "change", 3),
+            lane("a", "change", 3),
+            lane("live", "nightly", 1),
+            lane("hand", "manual", 1),
+        ]
     }
 
     fn names(asked: &[&str], nightly: bool) -> Vec<String> {
@@ -80,13 +93,14 @@ mod tests {
     #[test]
     fn an_asked_lane_runs_whenever_it_is_due() {
         assert_eq!(names(&["live"], false), ["live"]);
+        assert_eq!(names(&["hand"], false), ["hand"]);
     }
 
     #[test]
     fn an_unknown_lane_is_an_error_that_lists_the_known() {
         let lanes = lanes();
         let error = plan(&lanes, &["lnit".into()], false).unwrap_err().to_string();
-        assert!(error.contains("`lnit`") && error.contains("slow, b, a, live"), "{error}");
+        assert!(error.contains("`lnit`") && error.contains("slow, b, a, live, hand"), "{error}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ catalogue! {
         "Ask the client's facts first, which give the reason, and do without, or take a backend that can.";
     /// The backend's isolation tier does not satisfy the one required; nothing was provisioned.
     IsolationTooWeak = "isolation-too-weak", Never, NotApplied,
-        "Take a backend, or a runtime of it, that reaches the tier; or ask for a weaker one, if the code can be trusted.";
+        "Take a backend, or a runtime of it, that reaches the tier; or ask for a weaker tier.";
     /// No provider is registered for the scheme of this DSN.
     BackendUnknown = "backend-unknown", Never, NotApplied,
         "Correct the scheme, or register its provider where the registry is built.";
@@ -73,7 +73,7 @@ catalogue! {
 
     /// The provider could not make the sandbox.
     CreateFailed = "create-failed", Never, Maybe,
-        "Read the cause, which is the provider's own; if the sandbox may exist all the same, sweep before the next try.";
+        "Read the cause, which is the provider's own; if the sandbox may exist, sweep before the next try.";
     /// No sandbox within the create timeout.
     CreateTimeout = "create-timeout", Later, Maybe,
         "Try again, or allow more time; what may have been made is destroyed, or reported as an orphan.";

@@ -18,6 +18,12 @@ pub(crate) struct Lane {
     spec: Spec,
 }
 
+impl Lane {
+    pub(crate) fn uses_docker(&self) -> bool {
+        self.needs.iter().any(|need| matches!(need, Need::Docker | Need::Image(_)))
+    }
+}
+
 impl std::ops::Deref for Lane {
     type Target = Spec;
 
@@ -32,6 +38,12 @@ pub(crate) struct Spec {
     pub(crate) when: When,
     /// Whether its failure fails the whole.
     pub(crate) required: bool,
+    /// The system that it runs on; on another one it is skipped, visibly.
+    #[serde(default)]
+    pub(crate) os: Os,
+    /// Whether it watches what we do not control: when it fails, the text of an issue is written.
+    #[serde(default)]
+    pub(crate) canary: bool,
     /// A limit for everything that the lane does, its needs included.
     pub(crate) minutes: u32,
     /// Environment variables without which the lane is skipped, visibly.
@@ -54,6 +66,31 @@ pub(crate) struct Spec {
 pub(crate) enum When {
     Change,
     Nightly,
+    /// Only when it is asked for.
+    Manual,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Os {
+    #[default]
+    Linux,
+    Macos,
+    Windows,
+}
+
+impl Os {
+    pub(crate) fn is_here(self) -> bool {
+        self.name() == std::env::consts::OS
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Macos => "macos",
+            Self::Windows => "windows",
+        }
+    }
 }
 
 /// What a lane cannot run without. A service that cannot be had fails the lane. A compiler that cannot be had skips it,
@@ -159,6 +196,8 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Lane> {
     for variable in spec.secrets.iter().chain(spec.env.keys()) {
         ensure!(!variable.is_empty() && !variable.contains(['=', '\0']), "`{variable}` is no name of a variable");
     }
+    let at_home = |need: &Need| !matches!(need, Need::Docker | Need::Image(_));
+    ensure!(spec.os == Os::Linux || spec.needs.iter().all(at_home), "an engine is only had on Linux");
     for folder in &spec.fresh {
         let mut parts = Path::new(folder).components();
         let below = parts.next() == Some(Component::Normal("target".as_ref()));
@@ -183,6 +222,7 @@ mod tests {
     fn a_small_lane_has_defaults() {
         let lane = parse("lane", GOOD).unwrap();
         assert_eq!((lane.when, lane.required, lane.minutes), (When::Change, true, 5));
+        assert_eq!((lane.os, lane.canary), (Os::Linux, false));
         assert!(lane.secrets.is_empty() && lane.needs.is_empty() && lane.fresh.is_empty() && lane.env.is_empty());
     }
 
@@ -218,6 +258,8 @@ mod tests {
             (format!("{GOOD}needs = ['podman']"), "podman"),
             (format!("{GOOD}needs = ['image:']"), "image:"),
             (format!("{GOOD}secrets = ['A=B']"), "A=B"),
+            (format!("{GOOD}os = 'plan9'"), "plan9"),
+            (format!("{GOOD}os = 'macos'\nneeds = ['docker']"), "only had on Linux"),
             (format!("{GOOD}fresh = ['docs']"), "below target"),
             (format!("{GOOD}fresh = ['target']"), "below target"),
             (format!("{GOOD}fresh = ['target/../docs']"), "below target"),

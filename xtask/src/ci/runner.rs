@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
+    churn,
     lane::Lane,
     summary::{Outcome, Verdict},
 };
@@ -40,10 +41,17 @@ impl<'a> Runner<'a> {
         let start = Instant::now();
         println!("\n==> {} (at most {} min)", lane.name, lane.minutes);
         let limit = Duration::from_secs(u64::from(lane.minutes) * 60);
-        let verdict = match missing_secret(lane, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
-            Some(name) => Verdict::Skipped(format!("secret {name} is not set")),
-            None => self.attempt(lane, start + limit).unwrap_or_else(|error| Verdict::Fail(format!("{error:#}"))),
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let verdict = if !lane.os.is_here() {
+            Verdict::Skipped(format!("it runs on {}, this is {}", lane.os.name(), std::env::consts::OS))
+        } else if let Some(name) = missing_secret(lane, is_set) {
+            Verdict::Skipped(format!("secret {name} is not set"))
+        } else {
+            self.attempt(lane, start + limit).unwrap_or_else(|error| Verdict::Fail(format!("{error:#}")))
         };
+        if let (true, Verdict::Fail(why)) = (lane.canary, &verdict) {
+            churn::report(self.root, lane, why);
+        }
         let outcome = Outcome { lane: lane.name.clone(), required: lane.required, verdict, took: start.elapsed() };
         println!("==> {} {}", lane.name, outcome.verdict);
         outcome
@@ -221,6 +229,38 @@ mod tests {
             matches!(&outcome.verdict, Verdict::Skipped(why) if why.contains("NO_SUCH_SECRET_OF_OURS")),
             "{outcome:?}"
         );
+    }
+
+    #[test]
+    fn a_lane_with_its_secret_runs() {
+        // Every process has a path.
+        let lane = parse("lane", &format!("{HEAD}secrets = ['PATH']\nrun = [['true']]")).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        assert!(matches!(runner(root.path()).run(&lane).verdict, Verdict::Pass));
+    }
+
+    #[test]
+    fn a_lane_of_another_system_is_skipped_with_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let lane = parse("lane", &format!("{HEAD}os = 'macos'\nrun = [['touch', 'done']]")).unwrap();
+        let outcome = runner(root.path()).run(&lane);
+        assert!(
+            matches!(&outcome.verdict, Verdict::Skipped(why) if why == "it runs on macos, this is linux"),
+            "{outcome:?}"
+        );
+        assert!(!root.path().join("done").exists());
+    }
+
+    #[test]
+    fn a_canary_that_fails_leaves_the_text_of_an_issue_and_another_lane_does_not() {
+        let left = |more: &str, run: &str| {
+            let root = tempfile::tempdir().unwrap();
+            let lane = parse("live/x", &format!("{HEAD}{more}\nrun = [['{run}']]")).unwrap();
+            runner(root.path()).run(&lane);
+            fs::read_to_string(root.path().join("target/churn/live-x.md")).ok()
+        };
+        assert!(left("canary = true", "false").is_some_and(|text| text.contains("cargo xtask ci --lane live/x")));
+        assert_eq!((left("canary = true", "true"), left("", "false")), (None, None));
     }
 
     #[test]
