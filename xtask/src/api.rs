@@ -1,12 +1,9 @@
 //! `cargo xtask api`: the public API of each crate as text, so that a change of it is seen in review.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, path::Path, process::Command};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use crate::{flags, generated::Folder, workspace};
 
@@ -20,17 +17,15 @@ const TARGET: &str = "target/api";
 
 pub(crate) fn run(flags: &flags::Api) -> Result<()> {
     let root = workspace::root();
+    let members = workspace::members()?;
+    let libraries: BTreeMap<_, _> = members.iter().filter_map(library).collect();
+    ensure!(!libraries.is_empty(), "no member has a library");
+    document(&root, libraries.keys().copied())?;
     let mut files = BTreeMap::new();
-    for member in workspace::members()? {
-        let name = member["name"].as_str().unwrap_or_default();
-        let targets = member["targets"].as_array().into_iter().flatten();
-        let library = targets.filter(|target| target["kind"][0] == "lib").find_map(|target| target["name"].as_str());
-        if let Some(library) = library {
-            let json = document(&root, name, library)?;
-            files.insert(format!("{name}.txt"), listed(&json).with_context(|| format!("cannot list {name}"))?);
-        }
+    for (name, library) in libraries {
+        let json = root.join(TARGET).join("doc").join(format!("{}.json", library.replace('-', "_")));
+        files.insert(format!("{name}.txt"), listed(&json).with_context(|| format!("cannot list {name}"))?);
     }
-    ensure!(!files.is_empty(), "no member has a library");
     let folder = Folder { path: FOLDER, extension: "txt", files, writer: WRITER };
     if flags.accept {
         folder.write(&root)?;
@@ -44,22 +39,30 @@ pub(crate) fn run(flags: &flags::Api) -> Result<()> {
     Ok(())
 }
 
-/// The library's documentation as JSON, all features on.
-fn document(root: &Path, package: &str, library: &str) -> Result<PathBuf> {
-    let target = root.join(TARGET);
+/// A member's name and that of its library.
+fn library(member: &Value) -> Option<(&str, &str)> {
+    let mut targets = member["targets"].as_array().into_iter().flatten();
+    let library =
+        targets.find(|target| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"lib".into())))?;
+    Some((member["name"].as_str()?, library["name"].as_str()?))
+}
+
+/// Documents libraries as JSON, all features on: in one go, so that their dependencies are built once.
+fn document<'a>(root: &Path, packages: impl Iterator<Item = &'a str>) -> Result<()> {
     let status = Command::new("rustup")
-        .args(["run", TOOLCHAIN, "cargo", "--locked", "rustdoc", "--quiet", "--lib", "--all-features"])
-        .args(["--package", package, "--", "-Zunstable-options", "--output-format", "json"])
-        .env("CARGO_TARGET_DIR", &target)
+        .args(["run", TOOLCHAIN, "cargo", "--locked", "doc", "--quiet", "--no-deps", "--lib", "--all-features"])
+        .args(packages.flat_map(|package| ["--package", package]))
+        .env("CARGO_TARGET_DIR", root.join(TARGET))
         .env("RUSTC_BOOTSTRAP", "1")
-        .env_remove("RUSTDOCFLAGS")
+        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format json")
         .current_dir(root)
         .status()
         .with_context(|| format!("cannot run rustup, which has Rust {TOOLCHAIN}"))?;
-    if !status.success() {
-        bail!("cannot document {package}: {status}; is there Rust {TOOLCHAIN}? `rustup toolchain install {TOOLCHAIN}`");
-    }
-    Ok(target.join("doc").join(format!("{}.json", library.replace('-', "_"))))
+    ensure!(
+        status.success(),
+        "cannot document the libraries: {status}; is Rust {TOOLCHAIN} there? `rustup toolchain install {TOOLCHAIN}`"
+    );
+    Ok(())
 }
 
 /// One public item a line. What every type has is left out, but whether it may cross threads is kept.
@@ -85,6 +88,13 @@ fn is_kept(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_without_a_library_has_no_api() {
+        let member = |kind: &str| serde_json::json!({ "name": "a-b", "targets": [{ "kind": ["bin"], "name": "c" }, { "kind": [kind], "name": "a_b" }] });
+        assert_eq!(library(&member("lib")), Some(("a-b", "a_b")));
+        assert_eq!(library(&member("test")), None);
+    }
 
     #[test]
     fn what_tells_users_nothing_is_left_out() {

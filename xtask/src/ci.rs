@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use crate::{flags, workspace};
 #[cfg(test)]
 pub(crate) use lane::parse;
-pub(crate) use lane::{Lane, When, load};
+pub(crate) use lane::{Lane, Os, When, load};
 
 pub(crate) fn run(flags: &flags::Ci) -> Result<ExitCode> {
     let root = workspace::root();

@@ -56,5 +56,10 @@ xflags::xflags! {
         /// Runs the first command of the README as it stands there.
         cmd readme {
         }
+        /// Writes the workflows of `.github/workflows` from the lanes.
+        cmd workflows {
+            /// Writes nothing, says what is out of date.
+            optional --check
+        }
     }
 }

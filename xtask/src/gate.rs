@@ -8,6 +8,7 @@ mod providers;
 mod requirements;
 mod sources;
 mod words;
+mod workflows;
 
 use std::path::Path;
 
@@ -29,6 +30,7 @@ const GATES: &[Gate] = &[
     ("requirements", requirements::check),
     ("sources", sources::check),
     ("words", words::check),
+    ("workflows", workflows::check),
 ];
 
 pub(crate) fn run(flags: &flags::Gate) -> Result<()> {

@@ -14,6 +14,7 @@ mod images;
 mod process;
 mod readme;
 mod table;
+mod workflows;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
         XtaskCmd::Readme(_) => succeed(readme::run()),
+        XtaskCmd::Workflows(flags) => succeed(workflows::run(&flags)),
     };
     match done {
         Ok(code) => code,
