@@ -5,6 +5,7 @@
 //! before the shell does. All of stdin is read before the shell starts. A shell that is killed is over for the sandbox at
 //! once; its thread is told to stop, and does so at its next command.
 
+mod busy;
 mod files;
 mod programs;
 
@@ -13,6 +14,7 @@ use crate::{
     world::{Kernel, lock},
 };
 use bashkit::{Bash, ExecOptions, ExecutionLimits, SessionLimits, StreamData};
+use busy::Busy;
 use bytes::Bytes;
 use std::{
     future::{Future, poll_fn},
@@ -109,8 +111,10 @@ impl Call {
     /// Runs it on this thread, which nobody joins.
     fn block_on(self, kernel: &Arc<Kernel>, shared: &Arc<Shared>) -> i32 {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return 126 };
+        let busy = Busy::new(kernel);
         runtime.block_on(async {
-            let mut shell = pin!(self.exec(shared));
+            let mut shell = pin!(self.exec(shared, &busy));
+            // What it does beside its waits is computing too.
             poll_fn(|cx| {
                 let computing = kernel.compute();
                 let polled = shell.as_mut().poll(cx);
@@ -121,24 +125,24 @@ impl Call {
         })
     }
 
-    async fn exec(self, shared: &Arc<Shared>) -> i32 {
+    async fn exec(self, shared: &Arc<Shared>, busy: &Busy) -> i32 {
         let p = self.proc;
-        let mut bash = bash(&p);
+        let mut bash = bash(&p, busy);
         shared.stop_with(bash.cancellation_token());
         let options = ExecOptions::new().arg0(self.name).positional(self.args);
         let options =
             if self.stdin.is_empty() { options } else { options.stdin(StreamData::from(self.stdin.to_vec())) };
-        let (out, error) = (p.clone(), p.clone());
+        let (out, error) = ((p.clone(), busy.clone()), (p.clone(), busy.clone()));
         let ended = bash
             .execute(&self.script)
             .options(options)
             .stdout_fn(move |bytes| {
-                let p = out.clone();
-                async move { Ok(p.write(bytes).await?) }
+                let (p, busy) = out.clone();
+                async move { Ok(busy.wait(p.write(bytes)).await?) }
             })
             .stderr_fn(move |bytes| {
-                let p = error.clone();
-                async move { Ok(p.write_error(bytes).await?) }
+                let (p, busy) = error.clone();
+                async move { Ok(busy.wait(p.write_error(bytes)).await?) }
             })
             .await;
         match ended {
@@ -152,7 +156,7 @@ impl Call {
     }
 }
 
-fn bash(p: &Proc) -> Bash {
+fn bash(p: &Proc, busy: &Busy) -> Bash {
     let limits = ExecutionLimits::cli()
         .max_work_units(u64::MAX)
         .max_aggregate_input_bytes(u64::MAX)
@@ -174,11 +178,11 @@ fn bash(p: &Proc) -> Bash {
         // Our files are all there is.
         .rootfs(false)
         .fixed_epoch(p.kernel().seconds())
-        .builtin(crate::image::INTERPRETER, Box::new(programs::Other::interpreter(p)))
-        .builtin("sleep", Box::new(programs::Sleep::new(p)));
+        .builtin(crate::image::INTERPRETER, Box::new(programs::Other::interpreter(p, busy)))
+        .builtin("sleep", Box::new(programs::Sleep::new(p, busy)));
     let own = lock(&p.kernel().catalogue).own_programs();
     for name in programs::OURS.iter().map(|name| name.to_string()).chain(own) {
-        let program = programs::Other::named(p, &name);
+        let program = programs::Other::named(p, busy, &name);
         builder = builder.builtin(name, Box::new(program));
     }
     for (name, value) in p.vars() {

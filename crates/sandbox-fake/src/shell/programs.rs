@@ -1,5 +1,6 @@
 //! What a shell can run beside its own small programs.
 
+use super::busy::Busy;
 use crate::program::{Fork, Proc};
 use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
 use bytes::Bytes;
@@ -9,11 +10,11 @@ use std::time::Duration;
 pub(super) const OURS: &[&str] = &["id", "whoami", "ps"];
 
 /// Sleeps by the virtual clock.
-pub(super) struct Sleep(Proc);
+pub(super) struct Sleep(Proc, Busy);
 
 impl Sleep {
-    pub(super) fn new(p: &Proc) -> Self {
-        Self(p.clone())
+    pub(super) fn new(p: &Proc, busy: &Busy) -> Self {
+        Self(p.clone(), busy.clone())
     }
 }
 
@@ -24,7 +25,7 @@ impl Builtin for Sleep {
         match times.filter(|times| !times.is_empty()) {
             Some(times) => {
                 let all = times.into_iter().fold(Duration::ZERO, Duration::saturating_add);
-                self.0.sleep(all).await;
+                self.1.wait(self.0.sleep(all)).await;
                 Ok(ExecResult::ok(""))
             }
             None => Ok(ExecResult::err("sleep: invalid time interval\n", 1)),
@@ -35,17 +36,18 @@ impl Builtin for Sleep {
 /// A program of the fake, as a child of the shell.
 pub(super) struct Other {
     proc: Proc,
+    busy: Busy,
     /// `None` is the interpreter of the files that stand for programs: it gets the program's name, the file, the arguments.
     name: Option<String>,
 }
 
 impl Other {
-    pub(super) fn named(p: &Proc, name: &str) -> Self {
-        Self { proc: p.clone(), name: Some(name.to_string()) }
+    pub(super) fn named(p: &Proc, busy: &Busy, name: &str) -> Self {
+        Self { proc: p.clone(), busy: busy.clone(), name: Some(name.to_string()) }
     }
 
-    pub(super) fn interpreter(p: &Proc) -> Self {
-        Self { proc: p.clone(), name: None }
+    pub(super) fn interpreter(p: &Proc, busy: &Busy) -> Self {
+        Self { proc: p.clone(), busy: busy.clone(), name: None }
     }
 }
 
@@ -66,23 +68,26 @@ impl Builtin for Other {
                 return Ok(ExecResult::err(format!("{name}: {error}\n"), code));
             }
         };
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let mut open = (true, true);
-        while open != (false, false) {
-            tokio::select! {
-                piece = child.read(), if open.0 => {
-                    open.0 = !piece.is_empty();
-                    stdout.extend_from_slice(&piece);
-                }
-                piece = child.read_error(), if open.1 => {
-                    open.1 = !piece.is_empty();
-                    stderr.extend_from_slice(&piece);
+        let ended = async {
+            let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+            let mut open = (true, true);
+            while open != (false, false) {
+                tokio::select! {
+                    piece = child.read(), if open.0 => {
+                        open.0 = !piece.is_empty();
+                        stdout.extend_from_slice(&piece);
+                    }
+                    piece = child.read_error(), if open.1 => {
+                        open.1 = !piece.is_empty();
+                        stderr.extend_from_slice(&piece);
+                    }
                 }
             }
-        }
-        let mut result = ExecResult::ok_bytes(stdout);
-        result.stderr = stderr.into();
-        result.exit_code = child.wait().await.as_code();
-        Ok(result)
+            let mut result = ExecResult::ok_bytes(stdout);
+            result.stderr = stderr.into();
+            result.exit_code = child.wait().await.as_code();
+            result
+        };
+        Ok(self.busy.wait(ended).await)
     }
 }

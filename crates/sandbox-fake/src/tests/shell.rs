@@ -135,3 +135,23 @@ fn what_never_ends_is_ended() {
         }
     });
 }
+
+#[test]
+fn a_long_script_has_its_time() {
+    Lab::run(Fake::new(), |lab| async move {
+        let sandbox = lab.sandbox().await;
+        for script in ["x=1; y=$x\n".repeat(5_000), format!("echo {}1{}", "$(echo ".repeat(10), ")".repeat(10))] {
+            // The deadline is inside, by the clock that would jump while the script is read.
+            let mut with = sh(&script);
+            with.timeout = Duration::from_secs(100);
+            let all = run(&sandbox, &with).await;
+            assert_eq!(all.status(), Status::Code(0), "{}", String::from_utf8_lossy(&all.stderr));
+        }
+        // The control: what waits is ended at once by the same clock.
+        let begun = Instant::now();
+        let mut with = sh("sleep 100000");
+        with.timeout = Duration::from_secs(100);
+        assert_eq!(run(&sandbox, &with).await.ended, Some(Ended::new(Status::Signal(9), Cause::Deadline)));
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    });
+}
