@@ -109,6 +109,15 @@ pub(crate) enum Need {
 }
 
 impl Need {
+    /// Whether it is there already. A toolchain that works is left as it is: to install it again takes it away meanwhile, from
+    /// whoever uses it.
+    pub(crate) fn is_met(&self) -> bool {
+        let Self::Rust(name) = self else { return false };
+        let version = Command::new("rustup").args(["run", name, "rustc", "--version"]).output();
+        let cargo = Command::new("rustup").args(["run", name, "cargo", "--version"]).output();
+        [version, cargo].into_iter().all(|asked| asked.is_ok_and(|output| output.status.success()))
+    }
+
     /// The command that meets the need, given this program.
     pub(crate) fn command(&self, myself: &Path) -> Command {
         let (mut command, arguments) = match self {
@@ -236,6 +245,12 @@ mod tests {
         let json = serde_json::to_value(&lane).unwrap();
         assert_eq!(json["needs"], serde_json::json!(["docker", "image:busybox", "rust:1.85.0", "target:x"]));
         assert_eq!((json["name"].as_str(), json["when"].as_str()), (Some("lane"), Some("change")));
+    }
+
+    #[test]
+    fn a_toolchain_that_is_not_there_is_not_taken_for_one() {
+        assert!(!Need::Rust("0.0.1".into()).is_met());
+        assert!(!Need::Docker.is_met(), "what starts a service is asked each time");
     }
 
     #[test]
