@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance,
-    ListDir, Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta, Signal, Spec,
-    Stat, Tasks, WriteFile,
+    ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Result, Resume, SandboxId, SetMeta,
+    Signal, Spec, Stat, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -35,6 +35,8 @@ pub(crate) enum Point {
     Signal,
     Write,
     Detach,
+    /// Pause and resume.
+    Shift,
     /// Any operation on files or trees.
     Files,
 }
@@ -171,9 +173,9 @@ pub(crate) struct Meddled<T> {
 }
 
 macro_rules! forward {
-    ($($name:ident($request:ident: $type:ty $(, $body:ident: $btype:ty)?) -> $answer:ty;)*) => {
+    ($point:ident: $($name:ident($request:ident: $type:ty $(, $body:ident: $btype:ty)?) -> $answer:ty;)*) => {
         $(async fn $name(&self, $request: &$type $(, $body: $btype)?) -> Result<$answer> {
-            self.meddling.pass(Point::Files).await?;
+            self.meddling.pass(Point::$point).await?;
             self.inner.$name($request $(, $body)?).await
         })*
     };
@@ -200,7 +202,12 @@ impl<I: Instance> Instance for Meddled<I> {
         self.inner.detach().await
     }
 
-    forward! {
+    forward! { Shift:
+        pause(request: Pause) -> ();
+        resume(request: Resume) -> ();
+    }
+
+    forward! { Files:
         read_file(request: ReadFile) -> Body;
         write_file(request: WriteFile, body: Body) -> ();
         stat(request: Stat) -> FileInfo;

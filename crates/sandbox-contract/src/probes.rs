@@ -129,6 +129,8 @@ probes! {
     /// Leaves a child behind that shows the marker and writes `more` and a newline to stdout for ever, a few times a second;
     /// writes `started` and ends at once with 0.
     background_writer(marker: String) = |marker| marked(r#"echo started; sh -c "$WRITE" "$MARK" &"#, marker).env("WRITE", WRITER);
+    /// Writes `tick 0`, `tick 1` and so on, a line each, a few times a second for ever; the count is held in memory.
+    ticker() = || Command::shell("i=0; while :; do echo tick $i; i=$((i+1)); sleep 0.2; done");
     /// Sleeps so many milliseconds, ends with 0.
     sleep(millis: u32) = |millis| Command::new("sleep").arg(seconds(millis.into()));
     /// Ends with 0 at once.

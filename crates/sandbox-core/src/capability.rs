@@ -92,6 +92,8 @@ catalogue! {
     Lifetime = "LIFETIME";
     /// A sandbox ends when its owner dies.
     OwnerLease = "OWNER_LEASE";
+    /// A sandbox can be frozen, and go on later: its processes, memory and files are kept.
+    Pause = "PAUSE";
 }
 
 impl std::fmt::Display for Capability {

@@ -1,8 +1,8 @@
 //! The traits of a live sandbox and of a command in it.
 
 use crate::{
-    Body, Error, Event, Exec, Fate, FileInfo, GetTree, ListDir, MakeDir, PutTree, ReadFile, Remove, Rename, Result,
-    SetMeta, Signal, Stat, WriteFile,
+    Body, Error, Event, Exec, Fate, FileInfo, GetTree, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
+    Result, Resume, SetMeta, Signal, Stat, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -40,6 +40,25 @@ pub trait Instance: Send + Sync + 'static {
     /// The transport kinds.
     fn detach(&self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
+    }
+
+    /// Freezes every process and keeps its memory. The lifetime goes on. A sandbox that is paused already is fine; one is not
+    /// `gone` for it. What runs goes on, where it cannot be frozen now. `PAUSE`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn pause(&self, _request: &Pause) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("pausing")) }
+    }
+
+    /// Lets every process go on where it was. A sandbox that is not paused is fine. `PAUSE`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn resume(&self, _request: &Resume) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("resuming")) }
     }
 
     /// Opens a regular file. `FILES`.

@@ -127,6 +127,7 @@ impl Backend for Plain {
                 C::List,
                 C::Attach,
                 C::Lifetime,
+                C::Pause,
             ])
             .emulated(C::Files, "trees of one file, and the image's sh and its usual commands")
             .emulated(C::FileMeta, "the image's sh with stat, chmod, chown and touch")

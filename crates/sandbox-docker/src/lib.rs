@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod image;
 mod look;
+mod pause;
 mod process;
 mod provider;
 mod remove;

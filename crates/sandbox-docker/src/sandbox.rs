@@ -1,13 +1,13 @@
 //! One container.
 
 use crate::{
-    ExecEvents, Input, error, files, process,
+    ExecEvents, Input, error, files, pause, process,
     wire::{self, Link},
 };
 use bollard::{errors::Error as Wire, models::ContainerInspectResponse};
 use futures_util::StreamExt;
 use sandbox_core::{
-    Body, Error, ErrorKind, Exec, FileInfo, GetTree, Instance, PutTree, Result, SandboxId, Stat, Tasks,
+    Body, Error, ErrorKind, Exec, FileInfo, GetTree, Instance, Pause, PutTree, Result, Resume, SandboxId, Stat, Tasks,
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -52,6 +52,14 @@ impl Instance for Container {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
+    }
+
+    async fn pause(&self, _: &Pause) -> Result<()> {
+        pause::pause(&self.link, &self.id).await
+    }
+
+    async fn resume(&self, _: &Resume) -> Result<()> {
+        pause::resume(&self.link, &self.id).await
     }
 
     async fn stat_tree(&self, request: &Stat) -> Result<FileInfo> {

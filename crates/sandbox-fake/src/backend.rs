@@ -7,7 +7,7 @@ use crate::{
     fs::Fs,
     image::{Catalogue, User},
     program::join,
-    world::{Room, Timer, gone, lead, lock},
+    world::{Freezer, Room, Timer, gone, lead, lock},
 };
 use sandbox_core::{
     Attempt, Backend, Clock, Error, ErrorKind, Facts, Listed, Made, Page, Query, Resource, Result, SandboxId, Spec,
@@ -74,6 +74,7 @@ impl Backend for Fake {
                 pipes: BTreeMap::new(),
                 number: 0,
                 memory: 0,
+                freezer: Freezer::default(),
                 gone: Vec::new(),
             };
             state.rooms.insert(number, room);

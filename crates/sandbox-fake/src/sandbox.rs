@@ -9,8 +9,8 @@ use crate::{
     world::{Env, Kernel, Launch, gone, lock},
 };
 use sandbox_core::{
-    Body, Error, Exec, FileInfo, GetTree, Instance, ListDir, MakeDir, PutTree, ReadFile, Remove, Rename, Result,
-    SetMeta, Stat, WriteFile,
+    Body, Error, Exec, FileInfo, GetTree, Instance, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename, Result,
+    Resume, SetMeta, Stat, WriteFile,
 };
 use std::{
     fmt,
@@ -44,12 +44,13 @@ impl FakeSandbox {
     fn files(&self) -> Result<(Arc<Mutex<Fs>>, Who, i64)> {
         self.kernel.stir();
         let now = self.kernel.seconds();
-        self.kernel.with(|state, _| state.room(self.room).map(|room| (Arc::clone(&room.files), room.user.who(), now)))
+        self.kernel
+            .with(|state, _| state.working(self.room).map(|room| (Arc::clone(&room.files), room.user.who(), now)))
     }
 
     fn launch(&self, exec: &Exec) -> Result<Launch> {
         let (files, env, cwd, user) = self.kernel.with(|state, _| {
-            let room = state.room(self.room)?;
+            let room = state.working(self.room)?;
             let user = match &exec.user {
                 Some(name) => room.user(name).ok_or_else(|| unknown_user(name))?,
                 None => room.user.clone(),
@@ -98,6 +99,14 @@ impl Instance for FakeSandbox {
         self.kernel.with(|state, _| state.room(self.room).map(drop))?;
         self.owner.store(false, SeqCst);
         Ok(())
+    }
+
+    async fn pause(&self, _: &Pause) -> Result<()> {
+        self.kernel.freeze(self.room).await
+    }
+
+    async fn resume(&self, _: &Resume) -> Result<()> {
+        self.kernel.unfreeze(self.room)
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {

@@ -113,9 +113,13 @@ impl Call {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return 126 };
         let busy = Busy::new(kernel);
         runtime.block_on(async {
+            let room = self.proc.room();
             let mut shell = pin!(self.exec(shared, &busy));
             // What it does beside its waits is computing too.
             poll_fn(|cx| {
+                if kernel.holds(room, cx.waker()) {
+                    return Poll::Pending;
+                }
                 let computing = kernel.compute();
                 let polled = shell.as_mut().poll(cx);
                 drop(computing);

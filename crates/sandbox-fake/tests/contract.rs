@@ -95,6 +95,7 @@ fn commands(probes: Probes) -> Probes {
         .zombies(|| Command::new("zombies"))
         .background_holder(|marker| Command::new("leave-holder").env("MARK", marker))
         .background_writer(|marker| Command::new("leave-writer").env("MARK", marker))
+        .ticker(|| Command::new("ticker"))
         .write_file(|path, text| Command::new("write-file").args([path, text]))
         .read_file(|path| Command::new("cat").arg(path))
         .bump(|path| Command::new("bump").arg(path))
@@ -151,6 +152,13 @@ fn programs(fake: Fake) -> Fake {
             p.print("first\n").await;
             p.sleep(Duration::from_millis(u64::try_from(number(&p, 1)).unwrap_or(0))).await;
             p.print("second\n").await;
+            0
+        })
+        .program("ticker", |p| async move {
+            for tick in 0_u64.. {
+                p.print(format!("tick {tick}\n")).await;
+                p.sleep(Duration::from_millis(200)).await;
+            }
             0
         })
         .program("say-then-hang", |p| async move {

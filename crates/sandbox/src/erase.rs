@@ -5,8 +5,8 @@ use bytes::Bytes;
 use sandbox_core::Attempt;
 use sandbox_core::{
     Backend, Body, Boxed, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance,
-    ListDir, Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta, Signal, Spec,
-    Stat, Tasks, WriteFile,
+    ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Result, Resume, SandboxId, SetMeta,
+    Signal, Spec, Stat, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ twin! { DynInstance of Instance: ;
     spawn(exec: &'a Exec) -> Result<Spawned>, |(control, events)| (Box::new(control) as _, Box::new(events) as _);
     gone() -> Error;
     detach() -> Result<()>;
+    pause(request: &'a Pause) -> Result<()>;
+    resume(request: &'a Resume) -> Result<()>;
     read_file(request: &'a ReadFile) -> Result<Body>;
     write_file(request: &'a WriteFile, body: Body) -> Result<()>;
     stat(request: &'a Stat) -> Result<FileInfo>;

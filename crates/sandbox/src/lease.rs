@@ -39,7 +39,8 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
             let (s, attempt, life, labels) = (Arc::clone(&s), attempt.clone(), Arc::clone(&life), Arc::clone(&labels));
             async move {
                 let made = s.backend.get().create(&spec, &attempt).await?;
-                let terms = Terms { facts, labels, command_timeout: within(&spec), cwd: spec.cwd };
+                let lifetime = Some(spec.effective_lifetime());
+                let terms = Terms { facts, labels, command_timeout: within(&spec), lifetime, cwd: spec.cwd };
                 Ok(Lease::new(&s, made, life, terms))
             }
         });
@@ -96,7 +97,8 @@ pub(crate) async fn attach(s: &Arc<Spawner>, id: SandboxId) -> Result<Box<Lease>
         s2.open()?;
         let made = s2.backend.get().attach(&id, &life.tasks(&s2.workers)).await?;
         let facts = Arc::clone(&s2.facts);
-        let terms = Terms { facts, labels: Arc::default(), command_timeout: Spec::COMMAND_TIMEOUT, cwd: None };
+        let command_timeout = Spec::COMMAND_TIMEOUT;
+        let terms = Terms { facts, labels: Arc::default(), command_timeout, lifetime: None, cwd: None };
         let (lease, fit) = Lease::new(&s2, made, life, terms);
         fit.map(|()| lease)
     })
@@ -158,6 +160,7 @@ struct Terms {
     facts: Arc<Facts>,
     labels: Arc<BTreeMap<String, String>>,
     command_timeout: Duration,
+    lifetime: Option<Duration>,
     cwd: Option<String>,
 }
 
@@ -182,6 +185,9 @@ impl Lease {
         let instance = Arc::new(s.workers.hold(made.instance));
         let beyond = made.facts.as_ref().map_or_else(Vec::new, |own| own.beyond(&terms.facts));
         let facts = made.facts.map_or_else(|| Arc::clone(&terms.facts), |own| Arc::new(terms.facts.narrowed(&own)));
+        if let Some(at) = terms.lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime)) {
+            life.expire(at);
+        }
         life.tasks(&s.workers).spawn({
             let (instance, life) = (Arc::clone(&instance), Arc::downgrade(&life));
             async move {

@@ -9,6 +9,7 @@ mod erase;
 mod files;
 mod lease;
 mod life;
+mod phase;
 mod process;
 mod registry;
 mod sandbox;

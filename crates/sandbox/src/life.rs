@@ -2,17 +2,26 @@
 
 use crate::engine::{Workers, guard};
 use sandbox_core::{Error, ErrorKind, Result, Tasks};
-use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    future::{Future, pending},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 
 pub(crate) struct Life {
     state: watch::Sender<State>,
     /// Whether the last handle ends the sandbox.
     owned: AtomicBool,
     crew: Mutex<Option<JoinSet<()>>>,
+    /// Whoever changes the phase holds it.
+    pub(crate) shift: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -24,11 +33,38 @@ struct State {
     /// Starting, running, or being killed one by one.
     commands: usize,
     over: Option<Result<()>>,
+    phase: Phase,
+    /// The end of its lifetime, in real time, where it is known.
+    expires: Option<Instant>,
+}
+
+/// Whether a sandbox works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    Running,
+    /// Frozen, or being frozen or thawed.
+    Paused,
+}
+
+impl Phase {
+    fn check(self) -> Result<()> {
+        match self {
+            Self::Running => Ok(()),
+            Self::Paused => Err(Error::new(ErrorKind::WrongState, "the sandbox is paused")
+                .with_hint("call `Sandbox::resume` first; `close` works as it is")),
+        }
+    }
 }
 
 impl Life {
     pub(crate) fn new(owned: bool) -> Arc<Self> {
-        Arc::new(Self { state: watch::Sender::default(), owned: owned.into(), crew: Mutex::new(Some(JoinSet::new())) })
+        Arc::new(Self {
+            state: watch::Sender::default(),
+            owned: owned.into(),
+            crew: Mutex::new(Some(JoinSet::new())),
+            shift: Arc::default(),
+        })
     }
 
     /// From now on the sandbox outlives its handles.
@@ -86,6 +122,45 @@ impl Life {
         self.until(|state| (state.commands == 0).then_some(())).await;
     }
 
+    /// Resolves while the sandbox works.
+    pub(crate) async fn running(&self) {
+        self.until(|state| (state.phase == Phase::Running).then_some(())).await;
+    }
+
+    /// States when its lifetime ends.
+    pub(crate) fn expire(&self, at: Instant) {
+        self.state.send_modify(|state| state.expires = Some(at));
+    }
+
+    /// Ends the sandbox at its lifetime: for as long as its provider cannot.
+    pub(crate) async fn keep_lifetime(self: Arc<Self>, until: impl Future<Output = ()>) {
+        let over = async {
+            loop {
+                let Some(at) = self.state.borrow().expires else { return pending().await };
+                if Instant::now() >= at {
+                    return;
+                }
+                sleep_until(at).await;
+            }
+        };
+        tokio::select! {
+            () = until => {}
+            _ = self.ending() => {}
+            // The first reason there is, or `ending` would have come first: no other closer is needed.
+            () = over => { let _ = self.end(Error::new(ErrorKind::Gone, "the sandbox's lifetime is over")); }
+        }
+    }
+
+    /// Sets the phase; what it was.
+    pub(crate) fn set_phase(&self, phase: Phase) -> Phase {
+        let mut before = phase;
+        self.state.send_if_modified(|state| {
+            before = std::mem::replace(&mut state.phase, phase);
+            before != phase
+        });
+        before
+    }
+
     pub(crate) fn is_ending(&self) -> bool {
         self.state.borrow().reason.is_some()
     }
@@ -107,21 +182,23 @@ impl Life {
 
     /// For a command; the end of the sandbox waits for it.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<Ticket> {
-        let mut refused = None;
+        let mut admitted = Ok(());
         self.state.send_if_modified(|state| {
-            refused.clone_from(&state.reason);
-            state.commands += usize::from(refused.is_none());
+            admitted = state.check();
+            state.commands += usize::from(admitted.is_ok());
             false
         });
-        match refused {
-            Some(reason) => Err(gone(reason)),
-            None => Ok(Ticket(Arc::clone(self))),
-        }
+        admitted.map(|()| Ticket(Arc::clone(self)))
     }
 
     /// For an operation that nothing has to wait for.
     pub(crate) fn check(&self) -> Result<()> {
-        self.state.borrow().reason.clone().map_or(Ok(()), |reason| Err(gone(reason)))
+        self.state.borrow().check()
+    }
+
+    /// For an operation on the sandbox itself, whatever its phase.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        self.state.borrow().alive()
     }
 
     /// The adapter's background tasks run in the crew. One that panics ends the sandbox, or our part in it.
@@ -149,6 +226,17 @@ impl Life {
     pub(crate) fn dismiss(&self) {
         let crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(crew); // Outside the lock.
+    }
+}
+
+impl State {
+    fn alive(&self) -> Result<()> {
+        self.reason.clone().map_or(Ok(()), |reason| Err(gone(reason)))
+    }
+
+    fn check(&self) -> Result<()> {
+        self.alive()?;
+        self.phase.check()
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             let attach = async { cx.client().attach("contract-unknown").await };
             refused(cx, capability, "an attach", attach).await?;
         }
-        Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree | FileMeta => {
+        Pause | Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree | FileMeta => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -99,6 +99,13 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             let change = SetMeta::new("contract-refuses").mode(Some(0o600));
             refused(cx, capability, "a change of mode", sandbox.files().set_meta(change)).await?;
         }
+        Pause => {
+            let shifts = cx.meddling().calls(Point::Shift);
+            refused(cx, capability, "a pause", sandbox.pause()).await?;
+            refused(cx, capability, "a resume", sandbox.resume()).await?;
+            ensure!(cx.meddling().calls(Point::Shift) == shifts, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
         Term => {
             refused(cx, capability, "a grace", sandbox.run(echo().grace(Duration::from_secs(1)))).await?;
             running(cx, &sandbox, capability, echo()).await?;
@@ -111,6 +118,15 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
     }
     let calls = (cx.meddling().calls(Point::Spawn), cx.meddling().calls(Point::Files));
     ensure!(calls == (spawns, files), "{capability}: the adapter was asked all the same, to spawn or for files");
+    Ok(())
+}
+
+/// A refusal harms nothing: the sandbox is as it was.
+async fn untouched(cx: &Ctx, sandbox: &Sandbox) -> Done {
+    if cx.has(Capability::Run) {
+        let output = cx.run(sandbox, cx.probes().echo("refuses")).await?;
+        ensure!(output.success(), "the sandbox after a refusal: {output:?}");
+    }
     Ok(())
 }
 

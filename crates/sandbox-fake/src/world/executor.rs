@@ -99,10 +99,11 @@ pub(crate) struct Task {
     future: Mutex<Option<Boxed<'static, i32>>>,
     queued: AtomicBool,
     dead: AtomicBool,
+    frozen: Arc<AtomicBool>,
 }
 
 impl Task {
-    pub(crate) fn new(kernel: &Arc<Kernel>, room: u64, pid: u32) -> Arc<Self> {
+    pub(crate) fn new(kernel: &Arc<Kernel>, room: u64, pid: u32, frozen: Arc<AtomicBool>) -> Arc<Self> {
         Arc::new(Self {
             kernel: Arc::downgrade(kernel),
             room,
@@ -110,6 +111,7 @@ impl Task {
             future: Mutex::new(None),
             queued: AtomicBool::new(false),
             dead: AtomicBool::new(false),
+            frozen,
         })
     }
 
@@ -134,6 +136,9 @@ impl Task {
 
     fn poll(self: Arc<Self>, kernel: &Arc<Kernel>) {
         self.queued.store(false, SeqCst);
+        if self.frozen.load(SeqCst) && !self.dead.load(SeqCst) && kernel.shelve(&self) {
+            return;
+        }
         let exit = {
             let mut slot = lock(&self.future);
             match slot.as_mut() {

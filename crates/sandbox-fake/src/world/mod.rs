@@ -6,6 +6,7 @@
 
 mod command;
 mod executor;
+mod freeze;
 mod leader;
 mod pipe;
 mod process;
@@ -15,6 +16,7 @@ mod timers;
 
 pub(crate) use command::{Output, Stream};
 pub(crate) use executor::Task;
+pub(crate) use freeze::Freezer;
 pub(crate) use leader::{Leader, lead};
 pub(crate) use pipe::{Closed, Pipe};
 pub(crate) use process::{End, Exit, Process, Sink, Source, bit};

@@ -1,6 +1,6 @@
 //! One sandbox as its kernel knows it.
 
-use super::{After, Env, Key, command::Command, pipe::Pipe, process::Process};
+use super::{After, Env, Freezer, Key, command::Command, pipe::Pipe, process::Process};
 use crate::{fs::Fs, image::User};
 use sandbox_core::{NetworkPolicy, Resources, SandboxId};
 use std::{
@@ -33,6 +33,7 @@ pub(crate) struct Room {
     /// Names commands and pipes.
     pub(crate) number: u64,
     pub(crate) memory: u64,
+    pub(crate) freezer: Freezer,
     /// Whoever waits for its end.
     pub(crate) gone: Vec<Waker>,
 }

@@ -70,7 +70,7 @@ impl State {
         after: &mut After,
     ) -> Result<u64, Error> {
         let (timeout, grace) = limit;
-        let entry = self.room(room)?;
+        let entry = self.working(room)?;
         if entry.is_full() {
             let text = format!("the sandbox already has {} processes", entry.processes.len());
             return Err(Error::new(ErrorKind::StartFailed, text)
@@ -139,7 +139,7 @@ impl State {
             _ => (pid, pid),
         };
         let signals = parent.map(|parent| parent.signals.inherited()).unwrap_or_default();
-        let task = Task::new(kernel, number, pid);
+        let task = Task::new(kernel, number, pid, room.freezer.flag());
         let proc = Proc::new(kernel, number, pid, &launch, &room.files);
         let program = launch.program;
         task.set(Box::pin(async move { program(proc).await }));
@@ -276,6 +276,7 @@ impl State {
         if let Some(mut entry) = self.rooms.remove(&room) {
             self.timers.cancel(&entry.lifetime);
             after.wakers.append(&mut entry.gone);
+            after.wakers.append(&mut entry.freezer.wakers);
             for command in entry.commands.values_mut() {
                 command.output.ignore(after);
             }
@@ -300,17 +301,11 @@ impl State {
         let mut fired = false;
         while let Some(timer) = self.timers.pop(to) {
             fired = true;
-            match timer {
-                Timer::Sleep(waker) | Timer::Outside(Some(waker)) => after.wakers.push(waker),
-                Timer::Outside(None) => {}
-                Timer::Deadline(room, command) => self.kill_command(room, command, Cause::Deadline, after),
-                Timer::Term(room, command) => {
-                    let main = self.rooms.get(&room).and_then(|room| room.commands.get(&command)).map(|c| c.main);
-                    if let Some(main) = main {
-                        self.signal(room, main, Signal::Terminate.number(), after);
-                    }
-                }
-                Timer::Lifetime(room) => self.end_room(room, after),
+            match self.postpone(timer) {
+                None | Some(Timer::Outside(None)) => {}
+                Some(Timer::Sleep(waker) | Timer::Outside(Some(waker))) => after.wakers.push(waker),
+                Some(Timer::Lifetime(room)) => self.end_room(room, after),
+                Some(of_a_command) => self.fire(of_a_command, after),
             }
         }
         self.timers.advance(to);

@@ -221,12 +221,13 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// `unsupported`; `wrong-state` when it has ended; `gone`; the transport kinds.
+    /// `unsupported`; `wrong-state` when it has ended, and in a paused sandbox; `gone`; the transport kinds.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let lease = self.0.get()?.sandbox.lease()?;
         let stamp = lease.stamp("signal");
         let needed = if signal == Signal::Terminate { Capability::Term } else { Capability::Signals };
         validate::need(&lease.facts, needed).map_err(&stamp)?;
+        lease.life.check().map_err(&stamp)?;
         let control = self.control().map_err(&stamp)?;
         let work = async move { control.get().signal(signal).await };
         lease.spawner.operate("a signal", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)

@@ -48,7 +48,7 @@ impl Watch {
             biased;
             told = &mut work => done(told).err(),
             reason = self.life.ending() => must_end(reason),
-            error = deadline(&self.s, &self.state, plan.limit) => must_end(error),
+            error = deadline(&self.s, &self.state, &self.life, plan.limit) => must_end(error),
             () = ask_to_end(&self.s, &self.state, plan.term) => None,
             () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "its `Process` was dropped while it ran")),
             () = lingered => None,
@@ -122,13 +122,16 @@ enum Ending {
 }
 
 /// Resolves with the error of a command that is not over in time. A clock of the backend's own may run ahead of a start that
-/// is on its way, so it is given a moment of real time first.
-async fn deadline(s: &Arc<Spawner>, state: &State, limit: Duration) -> Error {
+/// is on its way, so it is given a moment of real time first. In a frozen sandbox nothing can be seen to die: what is late by
+/// then ends when it goes on, or with the sandbox.
+async fn deadline(s: &Arc<Spawner>, state: &State, life: &Life, limit: Duration) -> Error {
     if s.has_clock() {
         let mut end = state.end.subscribe();
         let _ = timeout(limit.min(START), end.wait_for(|end| !matches!(end, End::Starting))).await;
     }
-    s.deadline(limit).await
+    let late = s.deadline(limit).await;
+    life.running().await;
+    late
 }
 
 /// Never resolves: the program's own end is what is hoped for.

@@ -18,6 +18,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::Stdin => "give all of the input at the start, with `Command::input`",
         Capability::User => "leave out the user; the image's own is used",
         Capability::Labels => "leave out the labels",
+        Capability::Pause => "leave it running; its lifetime goes on either way",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

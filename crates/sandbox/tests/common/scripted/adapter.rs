@@ -6,8 +6,8 @@ use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, FileKind, GetTree,
-    Instance, ListDir, Made, MakeDir, Page, PutTree, Query, ReadFile, Remove, Rename, Result, SandboxId, SetMeta,
-    Signal, Spec, Stat, Tasks, WriteFile,
+    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Result, Resume, SandboxId,
+    SetMeta, Signal, Spec, Stat, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -118,6 +118,16 @@ impl Instance for Methods {
     async fn detach(&self) -> Result<()> {
         self.0.notes.say("detach");
         (self.0.script.detach)(()).await
+    }
+
+    async fn pause(&self, _: &Pause) -> Result<()> {
+        self.0.notes.say("pause");
+        (self.0.script.shift)("pause").await
+    }
+
+    async fn resume(&self, _: &Resume) -> Result<()> {
+        self.0.notes.say("resume");
+        (self.0.script.shift)("resume").await
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {

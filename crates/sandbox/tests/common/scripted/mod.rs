@@ -42,6 +42,8 @@ pub(crate) struct Script {
     pub(crate) spawn: Hook<Exec, Result<()>>,
     pub(crate) gone: Hook<(), Error>,
     pub(crate) detach: Hook<(), Result<()>>,
+    /// Told what is asked of the sandbox itself: `pause`, `resume`.
+    pub(crate) shift: Hook<&'static str, Result<()>>,
     /// Asked with how many events came before.
     pub(crate) next: Hook<usize, Result<Option<Event>>>,
     pub(crate) kill: Hook<(), Result<Fate>>,
@@ -72,6 +74,7 @@ pub(crate) fn script_of() -> Script {
         spawn: hook(|_| async { Ok(()) }),
         gone: hook(|()| pending()),
         detach: hook(|()| async { Ok(()) }),
+        shift: hook(|_| async { Ok(()) }),
         next: hook(|_| pending()),
         kill: hook(|()| async { Ok(Fate::Dead) }),
         signal: hook(|_| async { Ok(()) }),

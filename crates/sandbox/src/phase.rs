@@ -1,0 +1,93 @@
+//! Changes of a sandbox's phase: asked for by a caller, carried out whoever still waits.
+
+use crate::{
+    Sandbox,
+    engine::{Held, done},
+    erase::DynInstance,
+    life::Phase,
+    validate::need,
+};
+use sandbox_core::{Boxed, Capability, Error, ErrorKind, Pause, Result, Resume};
+use std::sync::Arc;
+use tokio::{sync::oneshot, time::timeout};
+
+/// What the adapter is asked to do.
+type Ask = fn(Arc<Held<Box<dyn DynInstance>>>) -> Boxed<'static, Result<()>>;
+
+impl Sandbox {
+    /// Freezes the sandbox: its processes stand still, memory and files are kept. Until [`resume`](Self::resume), starting
+    /// commands and touching files is `wrong-state`. Paused already is fine. `PAUSE`.
+    ///
+    /// Lifetime and timeouts go on: the sandbox ends at its lifetime, and a command that is late by then ends, as
+    /// `execution-timeout`, when the sandbox goes on at the latest. [`close`](Self::close) works while it is paused.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `gone`; `operation-timeout` and the other transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the change is carried out whoever waits.
+    pub async fn pause(&self) -> Result<()> {
+        let ask: Ask = |instance| Box::pin(async move { instance.get().pause(&Pause::new()).await });
+        self.shift("pause", Capability::Pause, (Phase::Paused, Phase::Paused), ask).await
+    }
+
+    /// Lets a paused sandbox go on where it was. One that is not paused is fine. `PAUSE`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `gone`; `operation-timeout` and the other transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the change is carried out whoever waits.
+    pub async fn resume(&self) -> Result<()> {
+        let ask: Ask = |instance| Box::pin(async move { instance.get().resume(&Resume::new()).await });
+        self.shift("resume", Capability::Pause, (Phase::Paused, Phase::Running), ask).await
+    }
+
+    /// From the phase as it is, over the first of these while the adapter works, to the second; back where it fails. One change
+    /// at a time.
+    async fn shift(
+        &self,
+        operation: &'static str,
+        needed: Capability,
+        (over, to): (Phase, Phase),
+        ask: Ask,
+    ) -> Result<()> {
+        let lease = self.lease()?;
+        let stamp = lease.stamp(operation);
+        need(&lease.facts, needed).map_err(&stamp)?;
+        lease.life.check_alive().map_err(&stamp)?;
+        let (tell, told) = oneshot::channel();
+        let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
+        let limit = s.limits.operation;
+        lease.spawner.watch(operation, async move {
+            let _one = Arc::clone(&life.shift).lock_owned().await;
+            let work = async {
+                life.check_alive()?;
+                let before = life.set_phase(over);
+                let late = |_| Error::new(ErrorKind::OperationTimeout, format!("no answer within {limit:?}"));
+                let done = tokio::select! {
+                    biased;
+                    done = timeout(limit, s.workers.run(ask(instance))) => done.map_err(late).and_then(crate::engine::done),
+                    reason = life.ending() => Err(ended(reason)),
+                };
+                life.set_phase(if done.is_ok() { to } else { before });
+                // What keeps the lifetime inside may be frozen too. By a clock of its own the provider keeps it.
+                if done.is_ok() && to == Phase::Paused && before != to && !s.has_clock() {
+                    let (kept, resumed) = (Arc::clone(&life), Arc::clone(&life));
+                    s.time.spawn(kept.keep_lifetime(async move { resumed.running().await }));
+                }
+                done
+            };
+            let _ = tell.send(work.await);
+        });
+        done(told.await).map_err(&stamp)
+    }
+}
+
+fn ended(reason: Error) -> Error {
+    Error::new(ErrorKind::Gone, "the sandbox has ended").with_source(reason).applied(true)
+}
