@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance,
-    ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Result, Resume, SandboxId, SetMeta,
-    Signal, Spec, Stat, Tasks, WriteFile,
+    ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId,
+    SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ pub(crate) enum Point {
     Signal,
     Write,
     Detach,
-    /// Pause and resume.
+    /// Pause, resume, stop, restart.
     Shift,
     /// Any operation on files or trees.
     Files,
@@ -205,6 +205,8 @@ impl<I: Instance> Instance for Meddled<I> {
     forward! { Shift:
         pause(request: Pause) -> ();
         resume(request: Resume) -> ();
+        stop(request: Stop) -> ();
+        restart(request: Restart) -> ();
     }
 
     forward! { Files:

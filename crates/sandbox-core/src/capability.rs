@@ -94,6 +94,8 @@ catalogue! {
     OwnerLease = "OWNER_LEASE";
     /// A sandbox can be frozen, and go on later: its processes, memory and files are kept.
     Pause = "PAUSE";
+    /// A sandbox can be stopped, and run again later: its files are kept, its processes end.
+    StopStart = "STOP_START";
 }
 
 impl std::fmt::Display for Capability {

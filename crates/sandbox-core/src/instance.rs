@@ -2,7 +2,7 @@
 
 use crate::{
     Body, Error, Event, Exec, Fate, FileInfo, GetTree, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
-    Result, Resume, SetMeta, Signal, Stat, WriteFile,
+    Restart, Result, Resume, SetMeta, Signal, Stat, Stop, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -59,6 +59,26 @@ pub trait Instance: Send + Sync + 'static {
     /// `gone`, and the transport kinds.
     fn resume(&self, _request: &Resume) -> impl Future<Output = Result<()>> + Send {
         async { Err(Error::unsupported("resuming")) }
+    }
+
+    /// Ends every process and keeps the files. The lifetime goes on. A sandbox that is stopped already is fine; one is not
+    /// `gone` for it. Answers once every process has ended. `STOP_START`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn stop(&self, _request: &Stop) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("stopping")) }
+    }
+
+    /// Lets a stopped sandbox run again, with its files, environment and what is left of its lifetime. One that runs is fine.
+    /// `STOP_START`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, `capacity`, and the transport kinds.
+    fn restart(&self, _request: &Restart) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("running again")) }
     }
 
     /// Opens a regular file. `FILES`.

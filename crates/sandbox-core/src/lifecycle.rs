@@ -10,6 +10,16 @@ pub struct Pause {}
 #[non_exhaustive]
 pub struct Resume {}
 
+/// Ends what runs in a sandbox and keeps its files. See [`Instance::stop`](crate::Instance::stop).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Stop {}
+
+/// Lets a stopped sandbox run again. See [`Instance::restart`](crate::Instance::restart).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Restart {}
+
 macro_rules! plain {
     ($($name:ident)*) => {
         $(impl $name {
@@ -21,4 +31,4 @@ macro_rules! plain {
     };
 }
 
-plain! { Pause Resume }
+plain! { Pause Resume Stop Restart }

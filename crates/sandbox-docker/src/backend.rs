@@ -145,6 +145,7 @@ impl Backend for Plain {
             .absent(C::AllowIpv6, NO_GATEWAY)
             .absent(C::AllowCidr, NO_GATEWAY)
             .absent(C::AllowPort, NO_GATEWAY)
+            .absent(C::StopStart, "a container that ends is removed, and its files with it")
             .absent(C::OwnerLease, "nothing inside notices that its owner died; the lifetime ends it")
             .isolation(IsolationFact::new(
                 Isolation::Container,

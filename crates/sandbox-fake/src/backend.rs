@@ -75,6 +75,7 @@ impl Backend for Fake {
                 number: 0,
                 memory: 0,
                 freezer: Freezer::default(),
+                stopped: false,
                 gone: Vec::new(),
             };
             state.rooms.insert(number, room);

@@ -9,8 +9,8 @@ use crate::{
     world::{Env, Kernel, Launch, gone, lock},
 };
 use sandbox_core::{
-    Body, Error, Exec, FileInfo, GetTree, Instance, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename, Result,
-    Resume, SetMeta, Stat, WriteFile,
+    Body, Error, Exec, FileInfo, GetTree, Instance, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
+    Restart, Result, Resume, SetMeta, Stat, Stop, WriteFile,
 };
 use std::{
     fmt,
@@ -107,6 +107,14 @@ impl Instance for FakeSandbox {
 
     async fn resume(&self, _: &Resume) -> Result<()> {
         self.kernel.unfreeze(self.room)
+    }
+
+    async fn stop(&self, _: &Stop) -> Result<()> {
+        self.kernel.act(|state, after| state.stop(self.room, after))
+    }
+
+    async fn restart(&self, _: &Restart) -> Result<()> {
+        self.kernel.act(|state, _| state.restart(self.room))
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {

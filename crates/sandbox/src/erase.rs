@@ -2,11 +2,10 @@
 //! traits gain later and this page lacks is found by the test in `tests/it/twin.rs`.
 
 use bytes::Bytes;
-use sandbox_core::Attempt;
 use sandbox_core::{
-    Backend, Body, Boxed, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance,
-    ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Result, Resume, SandboxId, SetMeta,
-    Signal, Spec, Stat, Tasks, WriteFile,
+    Attempt, Backend, Body, Boxed, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree,
+    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
+    SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -43,6 +42,8 @@ twin! { DynInstance of Instance: ;
     detach() -> Result<()>;
     pause(request: &'a Pause) -> Result<()>;
     resume(request: &'a Resume) -> Result<()>;
+    stop(request: &'a Stop) -> Result<()>;
+    restart(request: &'a Restart) -> Result<()>;
     read_file(request: &'a ReadFile) -> Result<Body>;
     write_file(request: &'a WriteFile, body: Body) -> Result<()>;
     stat(request: &'a Stat) -> Result<FileInfo>;

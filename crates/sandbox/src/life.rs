@@ -34,6 +34,8 @@ struct State {
     commands: usize,
     over: Option<Result<()>>,
     phase: Phase,
+    /// How often it was stopped.
+    stops: u64,
     /// The end of its lifetime, in real time, where it is known.
     expires: Option<Instant>,
 }
@@ -45,14 +47,30 @@ pub(crate) enum Phase {
     Running,
     /// Frozen, or being frozen or thawed.
     Paused,
+    /// On its way to be stopped: what ends now, ends by that.
+    Stopping,
+    /// Its processes have ended; or it is on its way to run again.
+    Stopped,
 }
 
 impl Phase {
+    /// Pausing and stopping do not mix.
+    pub(crate) fn turns_to(self, over: Self) -> Result<()> {
+        match (self, over) {
+            (Self::Paused, Self::Stopping | Self::Stopped) | (Self::Stopping | Self::Stopped, Self::Paused) => {
+                self.check()
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check(self) -> Result<()> {
         match self {
             Self::Running => Ok(()),
             Self::Paused => Err(Error::new(ErrorKind::WrongState, "the sandbox is paused")
                 .with_hint("call `Sandbox::resume` first; `close` works as it is")),
+            Self::Stopping | Self::Stopped => Err(Error::new(ErrorKind::WrongState, "the sandbox is stopped")
+                .with_hint("call `Sandbox::restart` first; `close` works as it is")),
         }
     }
 }
@@ -156,9 +174,14 @@ impl Life {
         let mut before = phase;
         self.state.send_if_modified(|state| {
             before = std::mem::replace(&mut state.phase, phase);
+            state.stops += u64::from(before == Phase::Stopping && phase == Phase::Stopped);
             before != phase
         });
         before
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.borrow().phase
     }
 
     pub(crate) fn is_ending(&self) -> bool {
@@ -182,13 +205,13 @@ impl Life {
 
     /// For a command; the end of the sandbox waits for it.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<Ticket> {
-        let mut admitted = Ok(());
+        let mut admitted = Ok(0);
         self.state.send_if_modified(|state| {
-            admitted = state.check();
+            admitted = state.check().map(|()| state.stops);
             state.commands += usize::from(admitted.is_ok());
             false
         });
-        admitted.map(|()| Ticket(Arc::clone(self)))
+        admitted.map(|stops| Ticket { life: Arc::clone(self), stops })
     }
 
     /// For an operation that nothing has to wait for.
@@ -244,13 +267,53 @@ fn gone(reason: Error) -> Error {
     Error::new(ErrorKind::Gone, format!("the sandbox has ended: {}", reason.message())).with_source(reason)
 }
 
-pub(crate) struct Ticket(Arc<Life>);
+/// One command's place in its sandbox.
+pub(crate) struct Ticket {
+    life: Arc<Life>,
+    /// How often the sandbox had been stopped before.
+    stops: u64,
+}
+
+impl Ticket {
+    /// The same place, for whoever only looks.
+    pub(crate) fn watcher(&self) -> Stops {
+        Stops { life: Arc::clone(&self.life), before: self.stops }
+    }
+}
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.state.send_if_modified(|state| {
+        self.life.state.send_if_modified(|state| {
             state.commands -= 1;
             state.reason.is_some()
         });
+    }
+}
+
+/// Whether a command's sandbox was stopped under it.
+#[derive(Clone)]
+pub(crate) struct Stops {
+    life: Arc<Life>,
+    before: u64,
+}
+
+impl Stops {
+    /// Whether it is being stopped, or was.
+    pub(crate) fn begun(&self) -> bool {
+        let state = self.life.state.borrow();
+        state.phase == Phase::Stopping || state.stops > self.before
+    }
+
+    /// Resolves once it was stopped.
+    pub(crate) async fn done(&self) -> Error {
+        self.life.until(|state| (state.stops > self.before).then_some(())).await;
+        Error::new(ErrorKind::Gone, "the sandbox was stopped")
+    }
+
+    /// What a stop that is under way comes to; `None` where there was none.
+    pub(crate) async fn outcome(&self) -> Option<Error> {
+        let over = |state: &State| state.phase != Phase::Stopping || state.reason.is_some();
+        let stopped = self.life.until(|state| over(state).then_some(state.stops > self.before)).await;
+        if stopped { Some(self.done().await) } else { None }
     }
 }

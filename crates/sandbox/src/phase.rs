@@ -7,7 +7,7 @@ use crate::{
     life::Phase,
     validate::need,
 };
-use sandbox_core::{Boxed, Capability, Error, ErrorKind, Pause, Result, Resume};
+use sandbox_core::{Boxed, Capability, Error, ErrorKind, Pause, Restart, Result, Resume, Stop};
 use std::sync::Arc;
 use tokio::{sync::oneshot, time::timeout};
 
@@ -47,6 +47,39 @@ impl Sandbox {
         self.shift("resume", Capability::Pause, (Phase::Paused, Phase::Running), ask).await
     }
 
+    /// Ends all that runs in the sandbox and keeps its files. Running commands end as `gone`, with their death seen. Until
+    /// [`restart`](Self::restart), starting commands and touching files is `wrong-state`. Stopped already is fine.
+    /// `STOP_START`.
+    ///
+    /// The lifetime goes on: the sandbox ends at it, and a restart gets what remains. [`close`](Self::close) works while it is
+    /// stopped. Where files cannot be kept, nothing is sent and the sandbox is as it was.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `wrong-state` while it is paused; `gone`; `operation-timeout` and the other transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the change is carried out whoever waits.
+    pub async fn stop(&self) -> Result<()> {
+        let ask: Ask = |instance| Box::pin(async move { instance.get().stop(&Stop::new()).await });
+        self.shift("stop", Capability::StopStart, (Phase::Stopping, Phase::Stopped), ask).await
+    }
+
+    /// Lets a stopped sandbox run again, with its files. One that runs is fine. `STOP_START`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `wrong-state` while it is paused; `capacity`; `gone`; `operation-timeout` and the other transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the change is carried out whoever waits.
+    pub async fn restart(&self) -> Result<()> {
+        let ask: Ask = |instance| Box::pin(async move { instance.get().restart(&Restart::new()).await });
+        self.shift("restart", Capability::StopStart, (Phase::Stopped, Phase::Running), ask).await
+    }
+
     /// From the phase as it is, over the first of these while the adapter works, to the second; back where it fails. One change
     /// at a time.
     async fn shift(
@@ -67,6 +100,7 @@ impl Sandbox {
             let _one = Arc::clone(&life.shift).lock_owned().await;
             let work = async {
                 life.check_alive()?;
+                life.phase().turns_to(over)?;
                 let before = life.set_phase(over);
                 let late = |_| Error::new(ErrorKind::OperationTimeout, format!("no answer within {limit:?}"));
                 let done = tokio::select! {

@@ -64,7 +64,7 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             let attach = async { cx.client().attach("contract-unknown").await };
             refused(cx, capability, "an attach", attach).await?;
         }
-        Pause | Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree | FileMeta => {
+        Pause | StopStart | Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree | FileMeta => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -103,6 +103,13 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             let shifts = cx.meddling().calls(Point::Shift);
             refused(cx, capability, "a pause", sandbox.pause()).await?;
             refused(cx, capability, "a resume", sandbox.resume()).await?;
+            ensure!(cx.meddling().calls(Point::Shift) == shifts, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        StopStart => {
+            let shifts = cx.meddling().calls(Point::Shift);
+            refused(cx, capability, "a stop", sandbox.stop()).await?;
+            refused(cx, capability, "a restart", sandbox.restart()).await?;
             ensure!(cx.meddling().calls(Point::Shift) == shifts, "{capability}: the adapter was asked all the same");
             return untouched(cx, &sandbox).await;
         }

@@ -35,10 +35,12 @@ impl Freezer {
 impl Room {
     /// That commands and files can be used.
     pub(crate) fn works(&self) -> Result<(), Error> {
-        if !self.freezer.is_frozen() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::WrongState, "the sandbox is paused").with_hint("resume it first").applied(false))
+        let (what, hint) = match (self.stopped, self.freezer.is_frozen()) {
+            (true, _) => ("the sandbox is stopped", "restart it first"),
+            (false, true) => ("the sandbox is paused", "resume it first"),
+            (false, false) => return Ok(()),
+        };
+        Err(Error::new(ErrorKind::WrongState, what).with_hint(hint).applied(false))
     }
 }
 
@@ -60,6 +62,26 @@ impl State {
             }
             _ => Some(timer),
         }
+    }
+
+    /// Ends every process of a sandbox; its files stay.
+    pub(crate) fn stop(&mut self, number: u64, after: &mut After) -> Result<(), Error> {
+        let room = self.room(number)?;
+        if room.freezer.is_frozen() {
+            return room.works();
+        }
+        room.stopped = true;
+        self.end_processes(number, after);
+        Ok(())
+    }
+
+    pub(crate) fn restart(&mut self, number: u64) -> Result<(), Error> {
+        let room = self.room(number)?;
+        if room.freezer.is_frozen() {
+            return room.works();
+        }
+        room.stopped = false;
+        Ok(())
     }
 
     fn thaw(&mut self, kernel: &Kernel, number: u64, after: &mut After) -> Result<(), Error> {
@@ -93,7 +115,14 @@ impl Kernel {
     /// Freezes a sandbox; none of its programs is being polled any more when this answers.
     pub(crate) async fn freeze(self: &Arc<Self>, room: u64) -> Result<(), Error> {
         self.stir();
-        self.with(|state, _| state.room(room).map(|room| room.freezer.frozen.store(true, SeqCst)))?;
+        self.with(|state, _| {
+            let room = state.room(room)?;
+            if room.stopped {
+                return room.works();
+            }
+            room.freezer.frozen.store(true, SeqCst);
+            Ok(())
+        })?;
         poll_fn(|cx| {
             if self.turn().is_some() {
                 return Poll::Ready(());

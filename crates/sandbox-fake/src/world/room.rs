@@ -34,6 +34,7 @@ pub(crate) struct Room {
     pub(crate) number: u64,
     pub(crate) memory: u64,
     pub(crate) freezer: Freezer,
+    pub(crate) stopped: bool,
     /// Whoever waits for its end.
     pub(crate) gone: Vec<Waker>,
 }

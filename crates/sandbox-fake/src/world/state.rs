@@ -265,14 +265,19 @@ impl State {
         self.die(room, pid, Status::Signal(Signal::Kill.number()), after);
     }
 
-    /// Ends a sandbox and all that runs in it.
-    pub(crate) fn end_room(&mut self, room: u64, after: &mut After) {
+    /// Ends all that runs in a sandbox.
+    pub(super) fn end_processes(&mut self, room: u64, after: &mut After) {
         let Some(entry) = self.rooms.get_mut(&room) else { return };
         let all: Vec<u32> = entry.processes.keys().copied().collect();
         for command in entry.commands.values_mut().filter(|command| command.running) {
             command.cause.get_or_insert(Cause::Killed);
         }
         all.into_iter().for_each(|pid| self.die(room, pid, Status::Signal(9), after));
+    }
+
+    /// Ends a sandbox and all that runs in it.
+    pub(crate) fn end_room(&mut self, room: u64, after: &mut After) {
+        self.end_processes(room, after);
         if let Some(mut entry) = self.rooms.remove(&room) {
             self.timers.cancel(&entry.lifetime);
             after.wakers.append(&mut entry.gone);

@@ -93,7 +93,8 @@ impl Process {
         let inner =
             Inner { output, end, over: false, input, limit, state: Arc::clone(&state), sandbox: sandbox.clone() };
         let process = Self(Here::new(inner));
-        let pump = Pump { state: Arc::clone(&state), out: out.clone(), begun, exited };
+        let stops = ticket.watcher();
+        let pump = Pump { state: Arc::clone(&state), out: out.clone(), begun, exited, stops: stops.clone() };
         let work = s.workers.run(pump.run(s.workers.clone(), Arc::clone(&lease.instance), exec, fed));
         let watch = Watch {
             state: Arc::clone(&state),
@@ -102,6 +103,7 @@ impl Process {
             lingers,
             life: Arc::clone(&lease.life),
             ticket,
+            stops,
             s: Arc::clone(&s),
         };
         s.watch("a command", watch.until_the_end(plan, work));

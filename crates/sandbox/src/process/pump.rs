@@ -7,6 +7,7 @@ use super::{
 use crate::{
     engine::{Held, Workers, guard},
     erase::DynInstance,
+    life::Stops,
 };
 use bytes::Bytes;
 use sandbox_core::{Error, ErrorKind, Event, Exec, Result};
@@ -28,6 +29,7 @@ pub(super) struct Pump {
     /// Whether it may run.
     pub(super) begun: oneshot::Sender<bool>,
     pub(super) exited: oneshot::Sender<()>,
+    pub(super) stops: Stops,
 }
 
 impl Pump {
@@ -84,7 +86,7 @@ impl Pump {
         }
         let last = self.state.set_control(None);
         drop((last, control, events)); // Here, where they belong.
-        if !by_kill(&ended) {
+        if !by_kill(&ended) && !self.stops.begun() {
             self.state.over_by_itself(ended); // Straight to the reader; the watch hears of it a moment later.
         }
         Ok(())

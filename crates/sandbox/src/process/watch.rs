@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     engine::{Spawner, Task, done},
-    life::{Life, Ticket},
+    life::{Life, Stops, Ticket},
 };
 use sandbox_core::{Error, ErrorKind, Fate, Signal};
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
@@ -28,6 +28,7 @@ pub(super) struct Watch {
     pub(super) s: Arc<Spawner>,
     pub(super) life: Arc<Life>,
     pub(super) ticket: Ticket,
+    pub(super) stops: Stops,
     pub(super) state: Arc<State>,
     pub(super) out: Outlet,
     pub(super) spawned: oneshot::Receiver<bool>,
@@ -48,6 +49,7 @@ impl Watch {
             biased;
             told = &mut work => done(told).err(),
             reason = self.life.ending() => must_end(reason),
+            reason = self.stops.done() => must_end(reason),
             error = deadline(&self.s, &self.state, &self.life, plan.limit) => must_end(error),
             () = ask_to_end(&self.s, &self.state, plan.term) => None,
             () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "its `Process` was dropped while it ran")),
@@ -55,6 +57,9 @@ impl Watch {
         };
         let before = self.state.advance(|end| matches!(end, End::Starting | End::Running).then_some(End::Ending));
         if let End::Exited(ended) = before {
+            if let Some(reason) = self.stops.outcome().await {
+                return self.state.over(Err(reason.with_fate(Fate::Dead)));
+            }
             let dead = if by_kill(&ended) { timeout(AFTER_KILL, self.life.ending()).await.ok() } else { None };
             match dead {
                 Some(reason) => stop = must_end(reason),
@@ -75,6 +80,8 @@ impl Watch {
         drop(state.set_control(None)); // Input that outlives the command does not hold it.
         state.over(Err(match end {
             Ending::NeverRan => error,
+            Ending::Stopped(_) if error.kind() == ErrorKind::ExecutionTimeout => error.with_fate(Fate::Dead),
+            Ending::Stopped(reason) => reason.with_source(error).with_fate(Fate::Dead),
             Ending::Alone(fate) => error.with_fate(fate),
             Ending::WithSandbox(fate) if error.kind() == ErrorKind::ExecutionTimeout => {
                 error.with_fate(fate).with_hint(TAKEN_ALONG)
@@ -99,6 +106,9 @@ impl Watch {
         if !may_run {
             return Ending::NeverRan;
         }
+        if let Some(reason) = self.stops.outcome().await {
+            return Ending::Stopped(reason);
+        }
         let alone = kill_one && (self.out.is_closed() || !self.life.is_ending());
         if let Some(control) = self.state.control().filter(|_| alone) {
             let kill = Box::pin(async move { control.get().kill().await });
@@ -117,6 +127,7 @@ impl Watch {
 /// What an end that was not the program's own came to.
 enum Ending {
     NeverRan,
+    Stopped(Error),
     Alone(Fate),
     WithSandbox(Fate),
 }

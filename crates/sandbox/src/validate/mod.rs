@@ -19,6 +19,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::User => "leave out the user; the image's own is used",
         Capability::Labels => "leave out the labels",
         Capability::Pause => "leave it running; its lifetime goes on either way",
+        Capability::StopStart => "download what is to be kept, then close it",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

@@ -63,6 +63,8 @@ async fn every_method_of_an_adapter_is_reached() {
     files.set_meta(SetMeta::new("/x").mode(Some(0o600))).await.unwrap();
     sandbox.pause().await.unwrap();
     sandbox.resume().await.unwrap();
+    sandbox.stop().await.unwrap();
+    sandbox.restart().await.unwrap();
     sandbox.detach().await.unwrap();
     sandbox.close().await.unwrap();
     let mut seen: Vec<String> = said.all();

@@ -5,13 +5,14 @@ mod found;
 mod handles;
 mod lifetime;
 mod pause;
+mod stop;
 
 use crate::{
     Ctx,
     expect::{ensure, unproven},
     row::{Done, Row, row},
 };
-use sandbox_core::Capability::{Attach, Background, Labels, Lifetime, List, Pause, Run};
+use sandbox_core::Capability::{Attach, Background, Labels, Lifetime, List, Pause, Run, StopStart};
 use std::future::Future;
 
 pub(crate) static ROWS: &[Row] = &[
@@ -59,6 +60,11 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::a_command_that_is_late_in_a_pause_ends", pause::a_late_command_ends).needs(&[Pause, Run]).serial(),
     row!("lifecycle::a_paused_sandbox_can_be_closed", pause::close_works).needs(&[Pause, Run]),
     row!("lifecycle::the_lifetime_goes_on_in_a_pause", pause::the_lifetime_goes_on).needs(&[Pause, Lifetime]).serial(),
+    row!("lifecycle::a_stop_keeps_files_and_ends_processes", stop::keeps_files).needs(&[StopStart, Run]),
+    row!("lifecycle::work_in_a_stopped_sandbox_is_wrong_state", stop::work_is_wrong_state).needs(&[StopStart, Run]),
+    row!("lifecycle::stop_and_restart_may_be_repeated", stop::twice_is_fine).needs(&[StopStart, Run]),
+    row!("lifecycle::a_stopped_sandbox_can_be_closed", stop::close_works).needs(&[StopStart]),
+    row!("lifecycle::a_restart_gets_what_remains", stop::gets_what_remains).needs(&[StopStart, Lifetime, Run]).serial(),
 ];
 
 /// All of them at once, in order.

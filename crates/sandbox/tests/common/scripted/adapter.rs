@@ -6,8 +6,8 @@ use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, FileKind, GetTree,
-    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Result, Resume, SandboxId,
-    SetMeta, Signal, Spec, Stat, Tasks, WriteFile,
+    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
+    SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -128,6 +128,16 @@ impl Instance for Methods {
     async fn resume(&self, _: &Resume) -> Result<()> {
         self.0.notes.say("resume");
         (self.0.script.shift)("resume").await
+    }
+
+    async fn stop(&self, _: &Stop) -> Result<()> {
+        self.0.notes.say("stop");
+        (self.0.script.shift)("stop").await
+    }
+
+    async fn restart(&self, _: &Restart) -> Result<()> {
+        self.0.notes.say("restart");
+        (self.0.script.shift)("restart").await
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {
