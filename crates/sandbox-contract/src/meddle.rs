@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree, Instance,
-    ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId,
-    SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
+    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo, GetTree,
+    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
+    SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -37,6 +37,7 @@ pub(crate) enum Point {
     Detach,
     /// Pause, resume, stop, restart.
     Shift,
+    Extend,
     /// Any operation on files or trees.
     Files,
 }
@@ -207,6 +208,10 @@ impl<I: Instance> Instance for Meddled<I> {
         resume(request: Resume) -> ();
         stop(request: Stop) -> ();
         restart(request: Restart) -> ();
+    }
+
+    forward! { Extend:
+        extend(request: Extend) -> ();
     }
 
     forward! { Files:

@@ -96,6 +96,8 @@ catalogue! {
     Pause = "PAUSE";
     /// A sandbox can be stopped, and run again later: its files are kept, its processes end.
     StopStart = "STOP_START";
+    /// The end of a live sandbox can be set anew.
+    Extend = "EXTEND";
 }
 
 impl std::fmt::Display for Capability {

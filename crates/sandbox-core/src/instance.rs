@@ -1,8 +1,8 @@
 //! The traits of a live sandbox and of a command in it.
 
 use crate::{
-    Body, Error, Event, Exec, Fate, FileInfo, GetTree, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
-    Restart, Result, Resume, SetMeta, Signal, Stat, Stop, WriteFile,
+    Body, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove,
+    Rename, Restart, Result, Resume, SetMeta, Signal, Stat, Stop, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -79,6 +79,17 @@ pub trait Instance: Send + Sync + 'static {
     /// `gone`, `capacity`, and the transport kinds.
     fn restart(&self, _request: &Restart) -> impl Future<Output = Result<()>> + Send {
         async { Err(Error::unsupported("running again")) }
+    }
+
+    /// Sets the end of its lifetime anew: so long from now on, later or sooner than before. Where labels are kept,
+    /// [`labels::EXPIRES`](crate::labels::EXPIRES) says the new end in whatever lists it afterwards, or a sweep would end it.
+    /// `EXTEND`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, `invalid-argument` where the account allows less than the facts say, and the transport kinds.
+    fn extend(&self, _request: &Extend) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("another lifetime")) }
     }
 
     /// Opens a regular file. `FILES`.

@@ -41,7 +41,7 @@ pub use id::SandboxId;
 pub use instance::{Control, Events, Instance};
 pub use isolation::{Isolation, IsolationFact};
 pub use kind::ErrorKind;
-pub use lifecycle::{Pause, Restart, Resume, Stop};
+pub use lifecycle::{Extend, Pause, Restart, Resume, Stop};
 pub use network::{NetworkPolicy, PortRange, Rule, RuleTarget};
 pub use once::{Finished, NoControl, Once, once};
 pub use output::{Captured, Output, PartialOutput};

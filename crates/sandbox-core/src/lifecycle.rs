@@ -1,5 +1,7 @@
 //! Requests that change the state of a whole sandbox.
 
+use std::time::Duration;
+
 /// Freezes a sandbox. See [`Instance::pause`](crate::Instance::pause).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -19,6 +21,23 @@ pub struct Stop {}
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Restart {}
+
+/// Sets the end of a sandbox anew. See [`Instance::extend`](crate::Instance::extend).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Extend {
+    /// How long it lives from now on; checked against the facts.
+    pub lifetime: Duration,
+    /// The same end in seconds since 1970: the new value of [`labels::EXPIRES`](crate::labels::EXPIRES).
+    pub expires: u64,
+}
+
+impl Extend {
+    /// A life of `lifetime` from now on, which ends at `expires`.
+    pub fn new(lifetime: Duration, expires: u64) -> Self {
+        Self { lifetime, expires }
+    }
+}
 
 macro_rules! plain {
     ($($name:ident)*) => {

@@ -146,6 +146,7 @@ impl Backend for Plain {
             .absent(C::AllowCidr, NO_GATEWAY)
             .absent(C::AllowPort, NO_GATEWAY)
             .absent(C::StopStart, "a container that ends is removed, and its files with it")
+            .absent(C::Extend, "the first process counts the lifetime, and cannot be told of another")
             .absent(C::OwnerLease, "nothing inside notices that its owner died; the lifetime ends it")
             .isolation(IsolationFact::new(
                 Isolation::Container,

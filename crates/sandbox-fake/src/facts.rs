@@ -42,6 +42,7 @@ pub(crate) fn info() -> Facts {
         OwnerLease,
         Pause,
         StopStart,
+        Extend,
     ];
     let rules = [AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort];
     let facts = rules.into_iter().fold(Facts::new("fake").native(native), |facts, rule| facts.absent(rule, NO_RULES));

@@ -6,11 +6,12 @@ use crate::{
     files::{self, Pieces},
     fs::{Fs, Who, pack, unpack},
     program::{Found, find, join},
+    world::Timer,
     world::{Env, Kernel, Launch, gone, lock},
 };
 use sandbox_core::{
-    Body, Error, Exec, FileInfo, GetTree, Instance, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
-    Restart, Result, Resume, SetMeta, Stat, Stop, WriteFile,
+    Body, Error, Exec, Extend, FileInfo, GetTree, Instance, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
+    Restart, Result, Resume, SetMeta, Stat, Stop, WriteFile, labels,
 };
 use std::{
     fmt,
@@ -115,6 +116,20 @@ impl Instance for FakeSandbox {
 
     async fn restart(&self, _: &Restart) -> Result<()> {
         self.kernel.act(|state, _| state.restart(self.room))
+    }
+
+    async fn extend(&self, request: &Extend) -> Result<()> {
+        self.kernel.act(|state, _| {
+            let before = state.room(self.room)?.lifetime;
+            state.cancel(&before);
+            let lifetime = state.timers.set(request.lifetime, Timer::Lifetime(self.room));
+            let room = state.room(self.room)?;
+            room.lifetime = lifetime;
+            if let Some(expires) = room.labels.get_mut(labels::EXPIRES) {
+                *expires = request.expires.to_string();
+            }
+            Ok(())
+        })
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {

@@ -143,7 +143,7 @@ impl Client {
         let spec = validate::spec(spec, &facts)?;
         warn_of_unknown(&facts);
         let lease = crate::engine::done(lease::create(s, facts, spec.clone()).await)?;
-        let sandbox = Sandbox::new(lease, Some(spec.effective_lifetime()), self.engine.get()?);
+        let sandbox = Sandbox::new(lease, self.engine.get()?);
         let fit = async {
             // What only this very sandbox could tell.
             validate::spec(spec.clone(), sandbox.facts())?;
@@ -193,7 +193,7 @@ impl Client {
             s.open()?;
             need(&s.facts, Capability::Attach)?;
             let lease = lease::attach(s, validate::id(id.as_ref())?).await?;
-            Ok(Sandbox::new(lease, None, self.engine.get()?))
+            Ok(Sandbox::new(lease, self.engine.get()?))
         };
         attached.await.map_err(|error| self.stamp("attach", error))
     }

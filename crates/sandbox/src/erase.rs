@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Boxed, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, GetTree,
+    Attempt, Backend, Body, Boxed, Clock, Control, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo, GetTree,
     Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
     SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
@@ -44,6 +44,7 @@ twin! { DynInstance of Instance: ;
     resume(request: &'a Resume) -> Result<()>;
     stop(request: &'a Stop) -> Result<()>;
     restart(request: &'a Restart) -> Result<()>;
+    extend(request: &'a Extend) -> Result<()>;
     read_file(request: &'a ReadFile) -> Result<Body>;
     write_file(request: &'a WriteFile, body: Body) -> Result<()>;
     stat(request: &'a Stat) -> Result<FileInfo>;

@@ -40,7 +40,8 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
             async move {
                 let made = s.backend.get().create(&spec, &attempt).await?;
                 let lifetime = Some(spec.effective_lifetime());
-                let terms = Terms { facts, labels, command_timeout: within(&spec), lifetime, cwd: spec.cwd };
+                let command_timeout = spec.effective_command_timeout();
+                let terms = Terms { facts, labels, command_timeout, lifetime, cwd: spec.cwd };
                 Ok(Lease::new(&s, made, life, terms))
             }
         });
@@ -128,10 +129,6 @@ async fn too_late(attempt: &Attempt, (create, prepare): (Duration, Duration)) ->
     }
 }
 
-fn within(spec: &Spec) -> Duration {
-    spec.effective_command_timeout().min(spec.effective_lifetime())
-}
-
 fn stamp(spec: &mut Spec, marker: &str) {
     let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
     let expires = now.saturating_add(spec.effective_lifetime().as_secs());
@@ -173,6 +170,10 @@ pub(crate) struct Lease {
     /// uid and gid of the sandbox's own user, once they are known.
     pub(crate) ids: Mutex<Option<(u32, u32)>>,
     pub(crate) command_timeout: Duration,
+    /// From whatever set it last.
+    pub(crate) lifetime: Arc<Mutex<Duration>>,
+    /// When we made it.
+    pub(crate) born: Option<Instant>,
     pub(crate) instance: Arc<Held<Box<dyn DynInstance>>>,
     pub(crate) life: Arc<Life>,
     pub(crate) spawner: Arc<Spawner>,
@@ -201,6 +202,8 @@ impl Lease {
             cwd: made.cwd.or(terms.cwd).unwrap_or_else(|| "/".into()),
             ids: Mutex::new(made.ids),
             command_timeout: terms.command_timeout,
+            lifetime: Arc::new(Mutex::new(terms.lifetime.unwrap_or(Duration::MAX))),
+            born: terms.lifetime.map(|_| Instant::now()),
             instance,
             life,
             spawner: Arc::clone(s),

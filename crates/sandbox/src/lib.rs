@@ -6,6 +6,7 @@ mod command;
 mod dsn;
 mod engine;
 mod erase;
+mod extend;
 mod files;
 mod lease;
 mod life;

@@ -152,13 +152,15 @@ impl Life {
 
     /// Ends the sandbox at its lifetime: for as long as its provider cannot.
     pub(crate) async fn keep_lifetime(self: Arc<Self>, until: impl Future<Output = ()>) {
+        let mut state = self.state.subscribe();
         let over = async {
             loop {
-                let Some(at) = self.state.borrow().expires else { return pending().await };
+                let Some(at) = state.borrow_and_update().expires else { return pending().await };
                 if Instant::now() >= at {
                     return;
                 }
-                sleep_until(at).await;
+                // It may be another one meanwhile.
+                tokio::select! { () = sleep_until(at) => {}, _ = state.changed() => {} }
             }
         };
         tokio::select! {

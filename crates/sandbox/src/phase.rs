@@ -2,13 +2,13 @@
 
 use crate::{
     Sandbox,
-    engine::{Held, done},
+    engine::{Held, Spawner, done},
     erase::DynInstance,
-    life::Phase,
+    life::{Life, Phase},
     validate::need,
 };
 use sandbox_core::{Boxed, Capability, Error, ErrorKind, Pause, Restart, Result, Resume, Stop};
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 use tokio::{sync::oneshot, time::timeout};
 
 /// What the adapter is asked to do.
@@ -90,38 +90,58 @@ impl Sandbox {
         ask: Ask,
     ) -> Result<()> {
         let lease = self.lease()?;
+        need(&lease.facts, needed).map_err(lease.stamp(operation))?;
+        let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
+        self.carried_out(operation, async move {
+            life.phase().turns_to(over)?;
+            let before = life.set_phase(over);
+            let done = asked(&s, &life, ask(instance)).await;
+            life.set_phase(if done.is_ok() { to } else { before });
+            // What keeps the lifetime inside may be frozen too. By a clock of its own the provider keeps it.
+            if done.is_ok() && to == Phase::Paused && before != to && !s.has_clock() {
+                let (kept, resumed) = (Arc::clone(&life), Arc::clone(&life));
+                s.time.spawn(kept.keep_lifetime(async move { resumed.running().await }));
+            }
+            done
+        })
+        .await
+    }
+
+    /// A change of the sandbox that is carried out once it is asked for. One at a time.
+    pub(crate) async fn carried_out<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let lease = self.lease()?;
         let stamp = lease.stamp(operation);
-        need(&lease.facts, needed).map_err(&stamp)?;
         lease.life.check_alive().map_err(&stamp)?;
         let (tell, told) = oneshot::channel();
-        let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
-        let limit = s.limits.operation;
+        let life = Arc::clone(&lease.life);
         lease.spawner.watch(operation, async move {
             let _one = Arc::clone(&life.shift).lock_owned().await;
-            let work = async {
-                life.check_alive()?;
-                life.phase().turns_to(over)?;
-                let before = life.set_phase(over);
-                let late = |_| Error::new(ErrorKind::OperationTimeout, format!("no answer within {limit:?}"));
-                let done = tokio::select! {
-                    biased;
-                    done = timeout(limit, s.workers.run(ask(instance))) => done.map_err(late).and_then(crate::engine::done),
-                    reason = life.ending() => Err(ended(reason)),
-                };
-                life.set_phase(if done.is_ok() { to } else { before });
-                // What keeps the lifetime inside may be frozen too. By a clock of its own the provider keeps it.
-                if done.is_ok() && to == Phase::Paused && before != to && !s.has_clock() {
-                    let (kept, resumed) = (Arc::clone(&life), Arc::clone(&life));
-                    s.time.spawn(kept.keep_lifetime(async move { resumed.running().await }));
-                }
-                done
-            };
-            let _ = tell.send(work.await);
+            let _ = tell.send(match life.check_alive() {
+                Ok(()) => work.await,
+                Err(gone) => Err(gone),
+            });
         });
         done(told.await).map_err(&stamp)
     }
 }
 
-fn ended(reason: Error) -> Error {
-    Error::new(ErrorKind::Gone, "the sandbox has ended").with_source(reason).applied(true)
+/// Adapter code within the limit of an operation, as long as there is a sandbox.
+pub(crate) async fn asked<T: Send + 'static>(
+    s: &Arc<Spawner>,
+    life: &Life,
+    work: Boxed<'static, Result<T>>,
+) -> Result<T> {
+    let limit = s.limits.operation;
+    let late = |_| Error::new(ErrorKind::OperationTimeout, format!("no answer within {limit:?}"));
+    tokio::select! {
+        biased;
+        told = timeout(limit, s.workers.run(work)) => told.map_err(late).and_then(done),
+        reason = life.ending() => {
+            Err(Error::new(ErrorKind::Gone, "the sandbox has ended").with_source(reason).applied(true))
+        }
+    }
 }

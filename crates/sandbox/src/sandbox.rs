@@ -6,7 +6,10 @@ use crate::{
     lease::Lease,
 };
 use sandbox_core::{Capability, Captured, Error, ErrorKind, Facts, Output, PartialOutput, Result, SandboxId, Spec};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 /// A sandbox. Clones share it; it ends with the last of them (a [`Process`] counts) or with [`close`](Self::close). One that
 /// was [attached](crate::Client::attach) ends with `close` alone.
@@ -19,15 +22,13 @@ pub struct Sandbox {
 
 struct Shared {
     lease: Box<Lease>,
-    lifetime: Duration,
     /// Dropped after the lease: the last holder waits.
     _engine: Arc<Engine>,
 }
 
 impl Sandbox {
-    pub(crate) fn new(lease: Box<Lease>, lifetime: Option<Duration>, engine: &Arc<Engine>) -> Self {
-        let lifetime = lifetime.unwrap_or(Duration::MAX);
-        let shared = Shared { lease, lifetime, _engine: Arc::clone(engine) };
+    pub(crate) fn new(lease: Box<Lease>, engine: &Arc<Engine>) -> Self {
+        let shared = Shared { lease, _engine: Arc::clone(engine) };
         Self { shared: Here::new(Arc::new(shared)), overrides: Arc::default() }
     }
 
@@ -137,7 +138,8 @@ impl Sandbox {
 
     /// No command outlives its sandbox.
     pub(crate) fn longest_command(&self) -> Duration {
-        self.shared.peek().lifetime
+        let lease = &self.shared.peek().lease;
+        *lease.lifetime.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

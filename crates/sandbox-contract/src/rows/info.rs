@@ -101,6 +101,7 @@ async fn capabilities_that_build_on_others_have_them(cx: &Ctx) -> Done {
         (Deadline, Run),
         (Signals, Term),
         (Background, Run),
+        (Extend, Lifetime),
         (FileStream, Files),
         (FileMeta, Files),
         (AtomicWrite, Files),

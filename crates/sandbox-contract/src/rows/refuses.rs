@@ -64,7 +64,8 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             let attach = async { cx.client().attach("contract-unknown").await };
             refused(cx, capability, "an attach", attach).await?;
         }
-        Pause | StopStart | Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree | FileMeta => {
+        Pause | StopStart | Extend | Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree
+        | FileMeta => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -111,6 +112,12 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "a stop", sandbox.stop()).await?;
             refused(cx, capability, "a restart", sandbox.restart()).await?;
             ensure!(cx.meddling().calls(Point::Shift) == shifts, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        Extend => {
+            let asked = cx.meddling().calls(Point::Extend);
+            refused(cx, capability, "another lifetime", sandbox.extend(Duration::from_secs(600))).await?;
+            ensure!(cx.meddling().calls(Point::Extend) == asked, "{capability}: the adapter was asked all the same");
             return untouched(cx, &sandbox).await;
         }
         Term => {

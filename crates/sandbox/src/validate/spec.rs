@@ -138,5 +138,23 @@ fn times(spec: &mut Spec, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
+/// A new lifetime of a sandbox that has lived for so long.
+pub(crate) fn extension(asked: Duration, lived: Duration, facts: &Facts) -> Result<()> {
+    if asked < Duration::from_secs(1) {
+        return Err(Error::invalid(format!("a lifetime of {asked:?}"))
+            .with_hint("lifetimes are at least one second; `close` ends the sandbox now"));
+    }
+    let most = facts.longest_lifetime().unwrap_or(LONGEST);
+    let left = most.saturating_sub(lived);
+    if asked > left {
+        let message = format!(
+            "{asked:?} from now on is more than the {most:?} that a sandbox of backend `{}` lives, of which {lived:?} are over",
+            facts.name()
+        );
+        return Err(Error::invalid(message).with_hint(format!("ask for at most {} s", left.as_secs())));
+    }
+    Ok(())
+}
+
 /// A year: longer is a mistake in the unit.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);

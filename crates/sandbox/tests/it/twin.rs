@@ -63,6 +63,7 @@ async fn every_method_of_an_adapter_is_reached() {
     files.set_meta(SetMeta::new("/x").mode(Some(0o600))).await.unwrap();
     sandbox.pause().await.unwrap();
     sandbox.resume().await.unwrap();
+    sandbox.extend(ms(60_000)).await.unwrap();
     sandbox.stop().await.unwrap();
     sandbox.restart().await.unwrap();
     sandbox.detach().await.unwrap();

@@ -12,7 +12,7 @@ use crate::{
     expect::{ensure, unproven},
     row::{Done, Row, row},
 };
-use sandbox_core::Capability::{Attach, Background, Labels, Lifetime, List, Pause, Run, StopStart};
+use sandbox_core::Capability::{Attach, Background, Extend, Labels, Lifetime, List, Pause, Run, StopStart};
 use std::future::Future;
 
 pub(crate) static ROWS: &[Row] = &[
@@ -54,6 +54,9 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::it_ends_at_its_lifetime_as_gone", lifetime::it_ends_at_its_lifetime)
         .needs(&[Lifetime, Run])
         .serial(),
+    row!("lifecycle::an_extension_moves_the_end", lifetime::an_extension_moves_the_end).needs(&[Extend, Run]).serial(),
+    row!("lifecycle::an_extension_is_seen_in_the_list", lifetime::an_extension_is_seen).needs(&[Extend, List, Labels]),
+    row!("lifecycle::an_extension_that_cannot_be_kept_is_refused", lifetime::refused_extensions).needs(&[Extend]),
     row!("lifecycle::a_pause_keeps_memory_and_files", pause::keeps_memory_and_files).needs(&[Pause, Run]).serial(),
     row!("lifecycle::work_in_a_paused_sandbox_is_wrong_state", pause::work_is_wrong_state).needs(&[Pause, Run]),
     row!("lifecycle::pause_and_resume_may_be_repeated", pause::twice_is_fine).needs(&[Pause, Run]),

@@ -5,9 +5,9 @@
 use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Facts, Fate, FileInfo, FileKind, GetTree,
-    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
-    SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
+    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo, FileKind,
+    GetTree, Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result,
+    Resume, SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -138,6 +138,11 @@ impl Instance for Methods {
     async fn restart(&self, _: &Restart) -> Result<()> {
         self.0.notes.say("restart");
         (self.0.script.shift)("restart").await
+    }
+
+    async fn extend(&self, _: &Extend) -> Result<()> {
+        self.0.notes.say("extend");
+        (self.0.script.shift)("extend").await
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {
