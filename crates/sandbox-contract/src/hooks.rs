@@ -1,6 +1,6 @@
 //! Behaviour probes: what only the adapter's author can provoke or look up.
 
-use crate::{Canary, Probes};
+use crate::{Canary, Probes, Reach};
 use sandbox_core::{Boxed, Error, Result, SandboxId};
 use std::{collections::BTreeMap, fmt, future::Future, sync::Arc};
 
@@ -103,6 +103,8 @@ hooks! {
     count(Labels) -> usize;
     /// Opens something that a sandbox with an open network reaches over TCP.
     canary(()) -> Canary;
+    /// The same for a special way out; `None` where this host has none.
+    canary_at(Reach) -> Option<Canary>;
     /// Counts the processes that show a marker, seen from outside the sandbox; also when the sandbox has ended.
     survivors((SandboxId, String)) -> usize;
     /// Makes the provider end this sandbox now, as it would by itself, behind the adapter's back.

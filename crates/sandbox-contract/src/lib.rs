@@ -18,7 +18,7 @@ mod suite;
 #[cfg(test)]
 mod tests;
 
-pub use canary::Canary;
+pub use canary::{Canary, Reach};
 #[doc(hidden)]
 pub use harness::run;
 pub use hooks::{Applied, Labels, Withheld};

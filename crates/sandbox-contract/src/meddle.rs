@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo, GetTree,
-    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
-    SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
+    Attempt, Backend, Body, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo,
+    GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename,
+    Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, Spec, Stat, Stop, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -38,6 +38,8 @@ pub(crate) enum Point {
     /// Pause, resume, stop, restart.
     Shift,
     Extend,
+    /// Another policy, and what was reached.
+    Network,
     /// Any operation on files or trees.
     Files,
 }
@@ -212,6 +214,11 @@ impl<I: Instance> Instance for Meddled<I> {
 
     forward! { Extend:
         extend(request: Extend) -> ();
+    }
+
+    forward! { Network:
+        set_network(request: SetNetwork) -> ();
+        destinations(request: ListDestinations) -> Vec<Destination>;
     }
 
     forward! { Files:

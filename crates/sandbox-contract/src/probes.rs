@@ -171,6 +171,23 @@ probes! {
     egress(host: String, port: u16) = |host, port| {
         sh(r#"echo hello | nc -w 3 "$1" "$2""#, [host, port.to_string()])
     };
+    /// The same over UDP, with a question that a name server answers, since small systems have no other program that speaks UDP:
+    /// writes what comes back.
+    egress_udp(host: String, port: u16) = |host, port| {
+        sh(r#"timeout 5 nslookup -type=a canary.invalid "$1:$2""#, [host, port.to_string()])
+    };
+    /// The same as `egress`, and writes what comes until the connection ends.
+    egress_hold(host: String, port: u16) = |host, port| {
+        sh(r#"sleep 600 | nc "$1" "$2""#, [host, port.to_string()])
+    };
+    /// Looks a name up, and writes its addresses; not zero where it has none.
+    lookup(name: String) = |name| sh(r#"timeout 8 nslookup -type=a "$1""#, [name]);
+    /// Answers everybody who connects to a TCP port with the text and a newline, until it is killed.
+    listen(port: u16, text: String) = |port, text| {
+        sh(r#"while :; do echo "$2" | nc -l -p "$1" || sleep 1; done"#, [port.to_string(), text])
+    };
+    /// Writes the addresses of the sandbox, with blanks between; nothing where it has none.
+    addresses() = || Command::shell("hostname -i 2>/dev/null || true");
     /// Writes what limits the memory of the program, in bytes, as it is seen from inside; 0 where nothing is seen.
     memory_cap() = || Command::shell(MEMORY);
     /// Writes what limits the processors of the program, in thousandths, as it is seen from inside; 0 where nothing is seen.

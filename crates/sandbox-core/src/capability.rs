@@ -98,6 +98,10 @@ catalogue! {
     StopStart = "STOP_START";
     /// The end of a live sandbox can be set anew.
     Extend = "EXTEND";
+    /// What a live sandbox may reach can be changed: at once for what is new, and what is no longer allowed is cut.
+    DynamicNetwork = "DYNAMIC_NETWORK";
+    /// What a sandbox reaches can be recorded, with nothing blocked (`NetworkPolicy::Learn`).
+    Learn = "LEARN";
 }
 
 impl std::fmt::Display for Capability {

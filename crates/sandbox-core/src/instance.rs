@@ -1,8 +1,8 @@
 //! The traits of a live sandbox and of a command in it.
 
 use crate::{
-    Body, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove,
-    Rename, Restart, Result, Resume, SetMeta, Signal, Stat, Stop, WriteFile,
+    Body, Destination, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations, ListDir, MakeDir, Pause,
+    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Signal, Stat, Stop, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -90,6 +90,25 @@ pub trait Instance: Send + Sync + 'static {
     /// `gone`, `invalid-argument` where the account allows less than the facts say, and the transport kinds.
     fn extend(&self, _request: &Extend) -> impl Future<Output = Result<()>> + Send {
         async { Err(Error::unsupported("another lifetime")) }
+    }
+
+    /// Sets what the sandbox may reach: at once for new connections and lookups; live ones that the new policy forbids are cut
+    /// before this answers. Where it fails, the old policy is in force. `DYNAMIC_NETWORK`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn set_network(&self, _request: &SetNetwork) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("another network policy")) }
+    }
+
+    /// What was reached so far while the policy was `Learn`, each once, in any order. `LEARN`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn destinations(&self, _request: &ListDestinations) -> impl Future<Output = Result<Vec<Destination>>> + Send {
+        async { Err(Error::unsupported("recording destinations")) }
     }
 
     /// Opens a regular file. `FILES`.

@@ -42,7 +42,7 @@ pub use instance::{Control, Events, Instance};
 pub use isolation::{Isolation, IsolationFact};
 pub use kind::ErrorKind;
 pub use lifecycle::{Extend, Pause, Restart, Resume, Stop};
-pub use network::{NetworkPolicy, PortRange, Rule, RuleTarget};
+pub use network::{Destination, ListDestinations, NetworkPolicy, PortRange, Rule, RuleTarget, SetNetwork};
 pub use once::{Finished, NoControl, Once, once};
 pub use output::{Captured, Output, PartialOutput};
 pub use provider::{Parameter, Parameters, Provider};

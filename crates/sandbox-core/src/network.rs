@@ -18,6 +18,8 @@ pub enum NetworkPolicy {
     Allow(Vec<Rule>),
     /// Everything that the provider's network reaches.
     Open,
+    /// The same, and what was reached is recorded: see [`Destination`]. `LEARN`.
+    Learn,
 }
 
 impl NetworkPolicy {
@@ -25,6 +27,7 @@ impl NetworkPolicy {
     pub fn needs(&self) -> Vec<Capability> {
         match self {
             Self::Open => Vec::new(),
+            Self::Learn => vec![Capability::Learn],
             Self::Deny => vec![Capability::Deny],
             Self::Allow(rules) => {
                 let mut needs = vec![Capability::Deny];
@@ -38,6 +41,24 @@ impl NetworkPolicy {
                 needs.dedup();
                 needs
             }
+        }
+    }
+
+    /// Whether a connection to this address and port may be made by a sandbox that knows the address by these names.
+    pub fn allows<'a>(&self, names: impl IntoIterator<Item = &'a str> + Clone, address: IpAddr, port: u16) -> bool {
+        match self {
+            Self::Deny => false,
+            Self::Open | Self::Learn => true,
+            Self::Allow(rules) => rules.iter().any(|rule| rule.allows(names.clone(), address, port)),
+        }
+    }
+
+    /// Whether this name may be looked up. Where it may not, the question goes nowhere: it could carry data out.
+    pub fn resolves(&self, name: &str) -> bool {
+        match self {
+            Self::Deny => false,
+            Self::Open | Self::Learn => true,
+            Self::Allow(rules) => rules.iter().any(|rule| rule.target.names(name)),
         }
     }
 }
@@ -68,6 +89,64 @@ impl Rule {
     }
 }
 
+impl Rule {
+    fn allows<'a>(&self, names: impl IntoIterator<Item = &'a str>, address: IpAddr, port: u16) -> bool {
+        let at = self.ports.is_none_or(|ports| (ports.first..=ports.last).contains(&port));
+        at && (self.target.holds(address) || names.into_iter().any(|name| self.target.names(name)))
+    }
+}
+
+/// Something that a sandbox reached, or tried to look up, while its policy was [`NetworkPolicy::Learn`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[non_exhaustive]
+pub struct Destination {
+    /// The name that it was reached by.
+    pub name: Option<String>,
+    /// Its address; `None` for a name that was only looked up.
+    pub address: Option<IpAddr>,
+    /// The port; `None` for a name that was only looked up.
+    pub port: Option<u16>,
+}
+
+impl Destination {
+    /// A name that was looked up.
+    pub fn name(name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), address: None, port: None }
+    }
+
+    /// Something that was reached, by a name where one is known.
+    pub fn reached(name: Option<String>, address: IpAddr, port: u16) -> Self {
+        Self { name, address: Some(address), port: Some(port) }
+    }
+}
+
+/// Sets what a live sandbox may reach. See [`Instance::set_network`](crate::Instance::set_network).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SetNetwork {
+    /// The new policy; checked against the facts.
+    pub policy: NetworkPolicy,
+}
+
+impl SetNetwork {
+    /// A new policy.
+    pub fn new(policy: NetworkPolicy) -> Self {
+        Self { policy }
+    }
+}
+
+/// Asks what a sandbox has reached. See [`Instance::destinations`](crate::Instance::destinations).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ListDestinations {}
+
+impl ListDestinations {
+    /// The request.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
 /// What a rule names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -83,6 +162,34 @@ pub enum RuleTarget {
 }
 
 impl RuleTarget {
+    /// Whether it is about this name.
+    fn names(&self, name: &str) -> bool {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        match self {
+            Self::Host(host) => *host == name,
+            Self::Wildcard(domain) => {
+                name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            Self::Address(_) | Self::Network(..) => false,
+        }
+    }
+
+    /// Whether it is about this address.
+    fn holds(&self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Self::Address(one), address) => *one == address,
+            (Self::Network(IpAddr::V4(network), bits), IpAddr::V4(address)) => {
+                let rest = u32::MAX.checked_shr((*bits).into()).unwrap_or(0);
+                network.to_bits() | rest == address.to_bits() | rest
+            }
+            (Self::Network(IpAddr::V6(network), bits), IpAddr::V6(address)) => {
+                let rest = u128::MAX.checked_shr((*bits).into()).unwrap_or(0);
+                network.to_bits() | rest == address.to_bits() | rest
+            }
+            _ => false,
+        }
+    }
+
     fn needs(&self) -> Capability {
         match self {
             Self::Host(_) => Capability::AllowHost,
@@ -255,6 +362,24 @@ mod tests {
             let error = text.parse::<Rule>().unwrap_err();
             assert!(error.hint().is_some(), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_policy_holds_for_names_addresses_and_ports() {
+        let policy = |rules: &[&str]| NetworkPolicy::Allow(rules.iter().map(|rule| rule.parse().unwrap()).collect());
+        let (v4, v6): (IpAddr, IpAddr) = ("192.0.2.7".parse().unwrap(), "2001:db8::7".parse().unwrap());
+        let none: [&str; 0] = [];
+        assert!(policy(&["192.0.2.7"]).allows(none, v4, 1) && !policy(&["192.0.2.8"]).allows(none, v4, 1));
+        assert!(policy(&["192.0.2.0/24"]).allows(none, v4, 1) && !policy(&["192.0.3.0/24"]).allows(none, v4, 1));
+        assert!(policy(&["0.0.0.0/0"]).allows(none, v4, 1) && !policy(&["0.0.0.0/0"]).allows(none, v6, 1));
+        assert!(policy(&["2001:db8::/32"]).allows(none, v6, 1) && policy(&["192.0.2.7/32"]).allows(none, v4, 1));
+        assert!(policy(&["a.test"]).allows(["a.test"], v4, 1) && !policy(&["a.test"]).allows(none, v4, 1));
+        let wild = policy(&["*.a.test"]);
+        assert!(wild.resolves("x.a.test") && wild.resolves("Y.X.a.test.") && !wild.resolves("a.test"));
+        assert!(!wild.resolves("xa.test") && !wild.resolves(".a.test") && !policy(&[]).resolves("a.test"));
+        let ports = policy(&["a.test:80-81", "192.0.2.7:443"]);
+        assert!(ports.allows(["a.test"], v4, 81) && !ports.allows(["a.test"], v4, 82) && ports.allows(none, v4, 443));
+        assert!(!NetworkPolicy::Deny.allows(none, v4, 1) && NetworkPolicy::Learn.allows(none, v6, 1));
     }
 
     #[test]

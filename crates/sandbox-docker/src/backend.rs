@@ -107,7 +107,7 @@ impl Backend for Plain {
 
     fn info(&self) -> Facts {
         use Capability as C;
-        const NO_GATEWAY: &str = "plain containers have no gateway that could enforce rules";
+        const NO_GATEWAY: &str = "plain containers have no gateway that could enforce rules or record what is reached";
         const NO_KILL: &str = "the engine has no call that ends one exec";
         Facts::new(NAME)
             .native([
@@ -147,6 +147,8 @@ impl Backend for Plain {
             .absent(C::AllowPort, NO_GATEWAY)
             .absent(C::StopStart, "a container that ends is removed, and its files with it")
             .absent(C::Extend, "the first process counts the lifetime, and cannot be told of another")
+            .absent(C::DynamicNetwork, "a container's network is chosen when it is made")
+            .absent(C::Learn, NO_GATEWAY)
             .absent(C::OwnerLease, "nothing inside notices that its owner died; the lifetime ends it")
             .isolation(IsolationFact::new(
                 Isolation::Container,

@@ -7,6 +7,7 @@ use crate::{
     fs::Fs,
     image::{Catalogue, User},
     program::join,
+    world::Link,
     world::{Freezer, Room, Timer, gone, lead, lock},
 };
 use sandbox_core::{
@@ -62,7 +63,7 @@ impl Backend for Fake {
                 cwd: cwd.clone(),
                 user,
                 users,
-                network: spec.effective_network().clone(),
+                link: Link::new(number, spec.effective_network().clone()),
                 resources,
                 created: state.timers.now(),
                 lifetime: state.timers.set(spec.effective_lifetime(), Timer::Lifetime(number)),

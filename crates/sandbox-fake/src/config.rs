@@ -2,13 +2,13 @@
 
 use crate::{
     clock::VirtualClock,
-    image::{Host, Image},
+    image::Image,
     program::{Proc, program},
-    world::{Kernel, Room, lock},
+    world::{Kernel, Room, Transport, lock},
 };
 use bytes::Bytes;
 use sandbox_core::{Resources, SandboxId};
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 /// A world of sandboxes in memory, and the backend that makes them. Clones share the world.
 ///
@@ -39,11 +39,36 @@ impl Fake {
         self
     }
 
-    /// Adds a host that sandboxes with an open network reach at a port, and what it says to whoever connects.
-    pub fn host(self, name: impl AsRef<str>, port: u16, answer: impl Into<Bytes>) -> Self {
-        let name = name.as_ref().to_ascii_lowercase();
-        let host = Host { answer: answer.into(), hits: 0 };
-        lock(&self.kernel().catalogue).hosts.insert((name, port), host);
+    /// Adds a host, by name or address, that answers so to whoever connects to it at a port. A name gets an address of its own,
+    /// unless it has one by [`address`](Self::address).
+    pub fn host(self, host: impl AsRef<str>, port: u16, answer: impl Into<Bytes>) -> Self {
+        self.serve(host.as_ref(), port, Transport::Tcp, answer.into(), false)
+    }
+
+    /// The same, and it says so again and again, five times a second, until the connection ends.
+    pub fn talker(self, host: impl AsRef<str>, port: u16, word: impl Into<Bytes>) -> Self {
+        self.serve(host.as_ref(), port, Transport::Tcp, word.into(), true)
+    }
+
+    /// Adds a host that answers so to every datagram at a port.
+    pub fn datagram(self, host: impl AsRef<str>, port: u16, answer: impl Into<Bytes>) -> Self {
+        self.serve(host.as_ref(), port, Transport::Udp, answer.into(), false)
+    }
+
+    /// Gives a name an address more.
+    pub fn address(self, name: impl AsRef<str>, address: IpAddr) -> Self {
+        self.kernel().with(|state, _| state.net.name(name.as_ref(), address));
+        self
+    }
+
+    /// Adds a domain whose name server counts what it is asked, and knows all names below it.
+    pub fn zone(self, domain: impl AsRef<str>) -> Self {
+        self.kernel().with(|state, _| state.net.zone(domain.as_ref()));
+        self
+    }
+
+    fn serve(self, host: &str, port: u16, transport: Transport, answer: Bytes, talks: bool) -> Self {
+        self.kernel().with(|state, _| state.net.serve(host, port, transport, &answer, talks));
         self
     }
 
@@ -142,9 +167,19 @@ impl World {
         })
     }
 
-    /// How often sandboxes have reached a host at a port.
+    /// How often sandboxes have connected to a host at a port.
     pub fn hits(&self, host: &str, port: u16) -> usize {
-        lock(&self.kernel().catalogue).hosts.get(&(host.to_ascii_lowercase(), port)).map_or(0, |host| host.hits)
+        self.kernel().with(|state, _| state.net.hits(host, port, Transport::Tcp))
+    }
+
+    /// How many datagrams of sandboxes have reached a host at a port.
+    pub fn datagrams(&self, host: &str, port: u16) -> usize {
+        self.kernel().with(|state, _| state.net.hits(host, port, Transport::Udp))
+    }
+
+    /// How often the name server of a [`zone`](Fake::zone) was asked.
+    pub fn lookups(&self, domain: &str) -> usize {
+        self.kernel().with(|state, _| state.net.lookups(domain))
     }
 
     /// The virtual time since the world was made.

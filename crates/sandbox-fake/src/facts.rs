@@ -8,8 +8,6 @@ const MEMORY: u64 = 256 << 20;
 const DISK: u64 = 1 << 30;
 const PIDS: u32 = 256;
 
-const NO_RULES: &str = "the fake's network is open or closed; it has no rules";
-
 pub(crate) fn info() -> Facts {
     use Capability::*;
     let native = [
@@ -34,6 +32,14 @@ pub(crate) fn info() -> Facts {
         FileMeta,
         AtomicWrite,
         Deny,
+        AllowHost,
+        AllowWildcard,
+        AllowIpv4,
+        AllowIpv6,
+        AllowCidr,
+        AllowPort,
+        DynamicNetwork,
+        Learn,
         Pids,
         Labels,
         List,
@@ -44,9 +50,8 @@ pub(crate) fn info() -> Facts {
         StopStart,
         Extend,
     ];
-    let rules = [AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort];
-    let facts = rules.into_iter().fold(Facts::new("fake").native(native), |facts, rule| facts.absent(rule, NO_RULES));
-    facts
+    Facts::new("fake")
+        .native(native)
         .isolation(IsolationFact::new(
             Isolation::None,
             "it has no processes of its own: programs are functions of the host program",

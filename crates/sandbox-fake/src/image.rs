@@ -149,15 +149,7 @@ impl User {
     }
 }
 
-/// A host outside, at one port.
-#[derive(Debug)]
-pub(crate) struct Host {
-    pub(crate) answer: Bytes,
-    /// How often it was reached.
-    pub(crate) hits: usize,
-}
-
-/// Images, programs and hosts of a world.
+/// Images and programs of a world.
 pub(crate) struct Catalogue {
     images: BTreeMap<String, Image>,
     programs: BTreeMap<String, Program>,
@@ -166,7 +158,6 @@ pub(crate) struct Catalogue {
     /// Made when first used.
     trees: BTreeMap<String, Arc<Tree>>,
     pub(crate) users: Arc<[User]>,
-    pub(crate) hosts: BTreeMap<(String, u16), Host>,
 }
 
 impl Catalogue {
@@ -180,7 +171,6 @@ impl Catalogue {
             own: BTreeSet::new(),
             trees: BTreeMap::new(),
             users: User::usual().into(),
-            hosts: BTreeMap::new(),
         }
     }
 

@@ -21,6 +21,6 @@ pub use clock::VirtualClock;
 pub use config::{Fake, ProcessInfo, World};
 pub use image::Image;
 pub use process::{FakeControl, FakeEvents};
-pub use program::{Caught, Child, Fork, Proc};
+pub use program::{Caught, Child, Fork, Listener, Proc, Stream};
 pub use provider::FakeProvider;
 pub use sandbox::FakeSandbox;

@@ -10,8 +10,8 @@ use crate::{
     world::{Env, Kernel, Launch, gone, lock},
 };
 use sandbox_core::{
-    Body, Error, Exec, Extend, FileInfo, GetTree, Instance, ListDir, MakeDir, Pause, PutTree, ReadFile, Remove, Rename,
-    Restart, Result, Resume, SetMeta, Stat, Stop, WriteFile, labels,
+    Body, Destination, Error, Exec, Extend, FileInfo, GetTree, Instance, ListDestinations, ListDir, MakeDir, Pause,
+    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Stat, Stop, WriteFile, labels,
 };
 use std::{
     fmt,
@@ -130,6 +130,14 @@ impl Instance for FakeSandbox {
             }
             Ok(())
         })
+    }
+
+    async fn set_network(&self, request: &SetNetwork) -> Result<()> {
+        self.kernel.act(|state, after| state.set_policy(self.room, &request.policy, after))
+    }
+
+    async fn destinations(&self, _: &ListDestinations) -> Result<Vec<Destination>> {
+        self.kernel.with(|state, _| state.room(self.room).map(|room| room.link.destinations()))
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {

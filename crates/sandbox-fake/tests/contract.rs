@@ -2,20 +2,25 @@
 
 use bytes::Bytes;
 use sandbox::Command;
-use sandbox_contract::{Applied, Canary, Probes, Subject, contract_suite};
+use sandbox_contract::{Applied, Canary, Probes, Reach, Subject, contract_suite};
 use sandbox_core::{Resource, SandboxId, Spec};
-use sandbox_fake::{Fake, Fork, Proc};
+use sandbox_fake::{Fake, Fork, Proc, World};
 use std::time::Duration;
 
 const NAME: &str = "canary.test";
 const ADDRESS: &str = "192.0.2.80";
+const ADDRESS_6: &str = "2001:db8::80";
+const METADATA: &str = "169.254.169.254";
+const GATEWAY: &str = "10.255.255.254";
+const ZONE: &str = "zone.test";
 const PORT: u16 = 7;
+const TALKING: u16 = 8;
 
 contract_suite!(subject());
 
 fn subject() -> Subject {
     let says = format!("canary of process {}", std::process::id());
-    let fake = programs(Fake::new()).host(NAME, PORT, says.clone()).host(ADDRESS, PORT, says.clone());
+    let fake = outside(programs(Fake::new()), &says);
     let world = fake.world();
     let probes = commands(Probes::new())
         .count({
@@ -24,11 +29,16 @@ fn subject() -> Subject {
         })
         .canary({
             let world = world.clone();
+            let says = says.clone();
             move |()| {
                 let world = world.clone();
-                let hits = move || world.hits(NAME, PORT) + world.hits(ADDRESS, PORT);
+                let hits = move || world.hits(ADDRESS, PORT);
                 std::future::ready(Ok(Canary::new(ADDRESS, PORT, says.clone(), hits, ()).name(NAME)))
             }
+        })
+        .canary_at({
+            let (world, says) = (world.clone(), says.clone());
+            move |reach| std::future::ready(Ok(special(&world, &says, reach)))
         })
         .survivors({
             let world = world.clone();
@@ -62,6 +72,37 @@ fn subject() -> Subject {
             std::future::ready(Ok(applied))
         });
     Subject::new(fake).spec(Spec::new().image("default")).probes(probes)
+}
+
+/// What there is outside.
+fn outside(fake: Fake, says: &str) -> Fake {
+    let says = || Bytes::from(says.to_string());
+    let v4 = ADDRESS.parse().expect("an address");
+    fake.address(NAME, v4)
+        .host(ADDRESS, PORT, says())
+        .host(ADDRESS_6, PORT, says())
+        .host(METADATA, 80, says())
+        .host(GATEWAY, PORT, says())
+        .datagram(ADDRESS, PORT, says())
+        .talker(ADDRESS, TALKING, says())
+        .zone(ZONE)
+}
+
+fn special(world: &World, says: &str, reach: Reach) -> Option<Canary> {
+    let world = world.clone();
+    let tcp = |host: &'static str, port| {
+        let world = world.clone();
+        Canary::new(host, port, says, move || world.hits(host, port), ())
+    };
+    Some(match reach {
+        Reach::Ipv6 => tcp(ADDRESS_6, PORT),
+        Reach::Metadata => tcp(METADATA, 80),
+        Reach::Gateway => tcp(GATEWAY, PORT),
+        Reach::Talk => tcp(ADDRESS, TALKING),
+        Reach::Udp => Canary::new(ADDRESS, PORT, says, move || world.datagrams(ADDRESS, PORT), ()),
+        Reach::Lookup => Canary::new(ZONE, 53, "198.51.100.", move || world.lookups(ZONE), ()),
+        _ => return None,
+    })
 }
 
 fn commands(probes: Probes) -> Probes {
@@ -106,6 +147,11 @@ fn commands(probes: Probes) -> Probes {
             Command::new("flood").args(["0".to_string(), bytes.to_string(), "0".into(), "done".into()])
         })
         .egress(|host, port| Command::new("connect").args([host, port.to_string()]))
+        .egress_udp(|host, port| Command::new("datagram").args([host, port.to_string()]))
+        .egress_hold(|host, port| Command::new("connect").args([host, port.to_string()]))
+        .lookup(|name| Command::new("resolve").arg(name))
+        .listen(|port, text| Command::new("serve").args([port.to_string(), text]))
+        .addresses(|| Command::new("addresses"))
         .memory_cap(|| Command::new("caps").arg("memory"))
         .cpu_cap(|| Command::new("caps").arg("cpu"))
         .pids_cap(|| Command::new("caps").arg("pids"))

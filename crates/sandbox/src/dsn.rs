@@ -77,6 +77,7 @@ pub(crate) fn common(spec: Spec, name: &str, value: &str) -> Option<Result<Spec>
         "network" => match value {
             "deny" => Some(spec.network(NetworkPolicy::Deny)),
             "open" => Some(spec.network(NetworkPolicy::Open)),
+            "learn" => Some(spec.network(NetworkPolicy::Learn)),
             _ => None,
         },
         "memory" => bytes(value).map(|n| amount(spec, Resource::Memory, n)),

@@ -3,9 +3,10 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Boxed, Clock, Control, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo, GetTree,
-    Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume,
-    SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
+    Attempt, Backend, Body, Boxed, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate,
+    FileInfo, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile,
+    Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, Spec, Stat, Stop, Tasks,
+    WriteFile,
 };
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ twin! { DynInstance of Instance: ;
     stop(request: &'a Stop) -> Result<()>;
     restart(request: &'a Restart) -> Result<()>;
     extend(request: &'a Extend) -> Result<()>;
+    set_network(request: &'a SetNetwork) -> Result<()>;
+    destinations(request: &'a ListDestinations) -> Result<Vec<Destination>>;
     read_file(request: &'a ReadFile) -> Result<Body>;
     write_file(request: &'a WriteFile, body: Body) -> Result<()>;
     stat(request: &'a Stat) -> Result<FileInfo>;

@@ -5,7 +5,7 @@ use crate::{
     erase::{DynInstance, DynMade},
     life::Life,
 };
-use sandbox_core::{Attempt, Caller, Error, ErrorKind, Facts, Result, SandboxId, Spec, labels};
+use sandbox_core::{Attempt, Caller, Error, ErrorKind, Facts, NetworkPolicy, Result, SandboxId, Spec, labels};
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher, Hasher, RandomState},
@@ -41,7 +41,7 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
                 let made = s.backend.get().create(&spec, &attempt).await?;
                 let lifetime = Some(spec.effective_lifetime());
                 let command_timeout = spec.effective_command_timeout();
-                let terms = Terms { facts, labels, command_timeout, lifetime, cwd: spec.cwd };
+                let terms = Terms { facts, labels, command_timeout, lifetime, network: spec.network, cwd: spec.cwd };
                 Ok(Lease::new(&s, made, life, terms))
             }
         });
@@ -99,7 +99,7 @@ pub(crate) async fn attach(s: &Arc<Spawner>, id: SandboxId) -> Result<Box<Lease>
         let made = s2.backend.get().attach(&id, &life.tasks(&s2.workers)).await?;
         let facts = Arc::clone(&s2.facts);
         let command_timeout = Spec::COMMAND_TIMEOUT;
-        let terms = Terms { facts, labels: Arc::default(), command_timeout, lifetime: None, cwd: None };
+        let terms = Terms { facts, labels: Arc::default(), command_timeout, lifetime: None, network: None, cwd: None };
         let (lease, fit) = Lease::new(&s2, made, life, terms);
         fit.map(|()| lease)
     })
@@ -158,6 +158,7 @@ struct Terms {
     labels: Arc<BTreeMap<String, String>>,
     command_timeout: Duration,
     lifetime: Option<Duration>,
+    network: Option<NetworkPolicy>,
     cwd: Option<String>,
 }
 
@@ -172,6 +173,8 @@ pub(crate) struct Lease {
     pub(crate) command_timeout: Duration,
     /// From whatever set it last.
     pub(crate) lifetime: Arc<Mutex<Duration>>,
+    /// The policy in force, where it is known.
+    pub(crate) network: Arc<Mutex<Option<NetworkPolicy>>>,
     /// When we made it.
     pub(crate) born: Option<Instant>,
     pub(crate) instance: Arc<Held<Box<dyn DynInstance>>>,
@@ -203,6 +206,7 @@ impl Lease {
             ids: Mutex::new(made.ids),
             command_timeout: terms.command_timeout,
             lifetime: Arc::new(Mutex::new(terms.lifetime.unwrap_or(Duration::MAX))),
+            network: Arc::new(Mutex::new(terms.network)),
             born: terms.lifetime.map(|_| Instant::now()),
             instance,
             life,

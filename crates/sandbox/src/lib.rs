@@ -10,6 +10,7 @@ mod extend;
 mod files;
 mod lease;
 mod life;
+mod network;
 mod phase;
 mod process;
 mod registry;
@@ -26,10 +27,10 @@ pub use process::{Input, Process, ProcessEvent};
 pub use registry::Registry;
 pub use sandbox::Sandbox;
 pub use sandbox_core::{
-    Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Error, ErrorKind, Facts, Fate, FileInfo,
-    FileKind, Honoured, Isolation, IsolationFact, Listed, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters,
-    PartialOutput, PortRange, Provider, Query, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId, Secret,
-    SetMeta, Signal, Spec, Status, Support, WriteFile, labels,
+    Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Destination, Error, ErrorKind, Facts,
+    Fate, FileInfo, FileKind, Honoured, Isolation, IsolationFact, Listed, Meta, Mode, NetworkPolicy, Output, Parameter,
+    Parameters, PartialOutput, PortRange, Provider, Query, Resource, Resources, Result, Retry, Rule, RuleTarget,
+    SandboxId, Secret, SetMeta, Signal, Spec, Status, Support, WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};
 

@@ -67,7 +67,19 @@ async fn every_absence_and_emulation_has_a_reason(cx: &Ctx) -> Done {
 
 async fn what_cannot_be_emulated_is_not(cx: &Ctx) -> Done {
     use Capability::*;
-    for capability in [Deny, AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort, Pids, OomStatus] {
+    for capability in [
+        Deny,
+        AllowHost,
+        AllowWildcard,
+        AllowIpv4,
+        AllowIpv6,
+        AllowCidr,
+        AllowPort,
+        DynamicNetwork,
+        Learn,
+        Pids,
+        OomStatus,
+    ] {
         let support = cx.client().facts().support(capability);
         ensure!(!matches!(support, Support::Emulated(_)), "{capability} cannot be emulated honestly: {support:?}");
     }

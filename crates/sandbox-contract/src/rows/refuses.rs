@@ -46,6 +46,9 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "a create that says nothing of the network", create(silent)).await?;
             refused(cx, capability, "a create that denies", create(cx.spec().network(NetworkPolicy::Deny))).await?;
         }
+        Learn => {
+            refused(cx, capability, "a create that learns", create(cx.spec().network(NetworkPolicy::Learn))).await?;
+        }
         AllowHost => refused(cx, capability, "a host rule", create(allow("example.com")?)).await?,
         AllowWildcard => refused(cx, capability, "a wildcard rule", create(allow("*.example.com")?)).await?,
         AllowIpv4 => refused(cx, capability, "an IPv4 rule", create(allow("192.0.2.7")?)).await?,
@@ -64,8 +67,8 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             let attach = async { cx.client().attach("contract-unknown").await };
             refused(cx, capability, "an attach", attach).await?;
         }
-        Pause | StopStart | Extend | Run | StdinWhole | Stdin | KillOne | Term | Signals | User | Files | Tree
-        | FileMeta => {
+        Pause | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne | Term | Signals | User
+        | Files | Tree | FileMeta => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -118,6 +121,14 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             let asked = cx.meddling().calls(Point::Extend);
             refused(cx, capability, "another lifetime", sandbox.extend(Duration::from_secs(600))).await?;
             ensure!(cx.meddling().calls(Point::Extend) == asked, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        DynamicNetwork => {
+            let asked = cx.meddling().calls(Point::Network);
+            for policy in [NetworkPolicy::Open, NetworkPolicy::Deny] {
+                refused(cx, capability, "another policy", sandbox.set_network(policy)).await?;
+            }
+            ensure!(cx.meddling().calls(Point::Network) == asked, "{capability}: the adapter was asked all the same");
             return untouched(cx, &sandbox).await;
         }
         Term => {

@@ -8,13 +8,13 @@ use bollard::{
     query_parameters::{KillContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder},
 };
 use middleman::{Middleman, Trouble};
-use sandbox_contract::{Applied, Canary, Labels, Probes, Subject};
+use sandbox_contract::{Applied, Canary, Labels, Probes, Reach, Subject};
 use sandbox_core::{Error, ErrorKind, Result, SandboxId, Spec};
 use sandbox_docker::Pull;
 use std::{
     collections::{BTreeSet, HashMap},
     fs,
-    net::Ipv4Addr,
+    net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
@@ -50,6 +50,17 @@ fn probes(engine: &Arc<Middleman>) -> Probes {
     Probes::new()
         .count(count)
         .canary(canary)
+        .canary_at(|reach| async move {
+            Ok(match reach {
+                Reach::Gateway => Some(canary(()).await?),
+                Reach::Udp => {
+                    let canary = Canary::listen_udp(bridge().await?);
+                    Some(canary.map_err(|error| unavailable("the engine's bridge is not on this host", error))?)
+                }
+                // Nothing on the internet answers here; sandboxes have no IPv6, and a resolver of the host's.
+                _ => None,
+            })
+        })
         .survivors(|(_, marker)| async move { survivors(&marker) })
         .expire(expire)
         .fail_create_at(move |number| {
@@ -97,8 +108,12 @@ async fn count(labels: Labels) -> Result<usize> {
     Ok(names.chain(networks.into_iter().filter_map(|network| network.name)).collect::<BTreeSet<_>>().len())
 }
 
-/// On the engine's own bridge, which is an address of this host where the engine is.
 async fn canary((): ()) -> Result<Canary> {
+    Canary::listen(bridge().await?).map_err(|error| unavailable("the engine's bridge is not on this host", error))
+}
+
+/// The engine's own bridge, which is an address of this host where the engine is.
+async fn bridge() -> Result<IpAddr> {
     let bridge = engine()?.inspect_network("bridge", None).await.map_err(|error| unavailable("no bridge", error))?;
     let config = bridge.ipam.and_then(|ipam| ipam.config?.into_iter().next()).unwrap_or_default();
     // An engine that was never told of a gateway takes the first address of the network.
@@ -106,9 +121,8 @@ async fn canary((): ()) -> Result<Canary> {
         let network = config.subnet.as_deref()?.split('/').next()?.parse::<Ipv4Addr>().ok()?;
         Some(Ipv4Addr::from_bits(network.to_bits() + 1))
     });
-    let address =
-        address.ok_or_else(|| Error::new(ErrorKind::Unavailable, "the engine's bridge has no address"))?.into();
-    Canary::listen(address).map_err(|error| unavailable("the engine's bridge is not on this host", error))
+    let address = address.ok_or_else(|| Error::new(ErrorKind::Unavailable, "the engine's bridge has no address"))?;
+    Ok(address.into())
 }
 
 /// The engine's containers are processes of this host, where it is a Linux that runs the engine.

@@ -3,6 +3,7 @@
 pub(crate) mod builtin;
 mod child;
 mod find;
+mod net;
 mod proc;
 mod wait;
 
@@ -10,6 +11,7 @@ mod wait;
 pub(crate) use builtin::seconds;
 pub use child::{Child, Fork};
 pub(crate) use find::{Found, find, join};
+pub use net::{Listener, Stream};
 pub use proc::Proc;
 pub use wait::Caught;
 

@@ -8,7 +8,7 @@ use crate::{
     world::{Env, Kernel, Launch, Sink, Source, lock},
 };
 use bytes::{Bytes, BytesMut};
-use sandbox_core::{FileInfo, NetworkPolicy, Resources};
+use sandbox_core::{FileInfo, Resources};
 use std::{
     fmt,
     future::{pending, poll_fn},
@@ -237,30 +237,6 @@ impl Proc {
     /// processes.
     pub fn start(&self, fork: Fork) -> io::Result<Child> {
         fork.start(self)
-    }
-
-    /// Connects to a host and answers what it says first: what was registered with [`Fake::host`](crate::Fake::host).
-    ///
-    /// # Errors
-    ///
-    /// `NetworkUnreachable` where the sandbox may not reach anything, `HostUnreachable` for a host that nobody registered,
-    /// `ConnectionRefused` for another port of one that is there.
-    pub fn connect(&self, host: &str, port: u16) -> io::Result<Bytes> {
-        let policy = self.0.kernel.with(|state, _| state.rooms.get(&self.0.room).map(|room| room.network.clone()));
-        if policy != Some(NetworkPolicy::Open) {
-            return Err(io::Error::new(io::ErrorKind::NetworkUnreachable, "network is unreachable"));
-        }
-        let mut catalogue = lock(&self.0.kernel.catalogue);
-        let host = host.to_ascii_lowercase();
-        if let Some(reached) = catalogue.hosts.get_mut(&(host.clone(), port)) {
-            reached.hits += 1;
-            return Ok(reached.answer.clone());
-        }
-        Err(if catalogue.hosts.keys().any(|(known, _)| *known == host) {
-            io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused")
-        } else {
-            io::Error::new(io::ErrorKind::HostUnreachable, "no route to host")
-        })
     }
 
     /// Reads a file; paths start at its working directory.

@@ -36,6 +36,25 @@ impl Pipe {
         Self { readers: 1, ..Self::default() }
     }
 
+    /// One direction of a connection.
+    pub(crate) fn between() -> Self {
+        Self { readers: 1, writers: 1, ..Self::default() }
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(crate) fn has_writers(&self) -> bool {
+        self.writers > 0
+    }
+
+    /// Lets everybody look again.
+    pub(crate) fn wake(&mut self, after: &mut After) {
+        after.wakers.append(&mut self.read_wakers);
+        after.wakers.append(&mut self.write_wakers);
+    }
+
     /// Someone waits for the user to write.
     pub(crate) fn waits_for_outside(&self) -> bool {
         self.outer && self.queue.is_empty() && !self.read_wakers.is_empty()

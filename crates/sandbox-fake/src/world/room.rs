@@ -1,8 +1,8 @@
 //! One sandbox as its kernel knows it.
 
-use super::{After, Env, Freezer, Key, command::Command, pipe::Pipe, process::Process};
+use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
 use crate::{fs::Fs, image::User};
-use sandbox_core::{NetworkPolicy, Resources, SandboxId};
+use sandbox_core::{Resources, SandboxId};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -18,7 +18,7 @@ pub(crate) struct Room {
     pub(crate) cwd: String,
     pub(crate) user: User,
     pub(crate) users: Arc<[User]>,
-    pub(crate) network: NetworkPolicy,
+    pub(crate) link: Link,
     /// All of them set: what is asked for, else the default.
     pub(crate) resources: Resources,
     pub(crate) created: Duration,

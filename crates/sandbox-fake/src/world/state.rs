@@ -3,6 +3,7 @@
 use super::{
     After, Env, Exit, Kernel, Key, Output, Room, Sink, Source, Stream, Task, Timer,
     command::Command,
+    net::Net,
     pipe::Pipe,
     process::{End, INIT, Process, Signals, bit, is_harmless},
     timers::Timers,
@@ -25,6 +26,7 @@ pub(crate) struct State {
     /// The number of the last sandbox made.
     pub(crate) last_room: u64,
     pub(crate) timers: Timers,
+    pub(crate) net: Net,
 }
 
 /// A program about to run.
@@ -278,6 +280,7 @@ impl State {
     /// Ends a sandbox and all that runs in it.
     pub(crate) fn end_room(&mut self, room: u64, after: &mut After) {
         self.end_processes(room, after);
+        self.disconnect(room, after);
         if let Some(mut entry) = self.rooms.remove(&room) {
             self.timers.cancel(&entry.lifetime);
             after.wakers.append(&mut entry.gone);
@@ -310,6 +313,7 @@ impl State {
                 None | Some(Timer::Outside(None)) => {}
                 Some(Timer::Sleep(waker) | Timer::Outside(Some(waker))) => after.wakers.push(waker),
                 Some(Timer::Lifetime(room)) => self.end_room(room, after),
+                Some(Timer::Talk(connection)) => self.talk(connection, after),
                 Some(of_a_command) => self.fire(of_a_command, after),
             }
         }

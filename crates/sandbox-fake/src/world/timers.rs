@@ -16,6 +16,8 @@ pub(crate) enum Timer {
     Deadline(u64, u64),
     /// When TERM is sent before that.
     Term(u64, u64),
+    /// The next word of a service on this connection.
+    Talk(u64),
     /// The end of a sandbox. Time does not move for its sake.
     Lifetime(u64),
 }

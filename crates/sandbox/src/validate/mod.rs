@@ -6,7 +6,7 @@ mod spec;
 
 pub(crate) use command::{Place, resolve};
 pub(crate) use name::{absolute, id, joined, label_query};
-pub(crate) use spec::{extension, spec};
+pub(crate) use spec::{extension, network, spec};
 
 use sandbox_core::{Capability, Error, Facts, Result, Support};
 
@@ -21,6 +21,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::Pause => "leave it running; its lifetime goes on either way",
         Capability::StopStart => "download what is to be kept, then close it",
         Capability::Extend => "create it with the `lifetime` that it needs",
+        Capability::DynamicNetwork => "create another sandbox with the policy",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

@@ -55,12 +55,13 @@ fn isolation(required: Option<Isolation>, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-fn network(policy: &NetworkPolicy, facts: &Facts) -> Result<()> {
+pub(crate) fn network(policy: &NetworkPolicy, facts: &Facts) -> Result<()> {
     for capability in policy.needs() {
         need(facts, capability).map_err(|error| match capability {
             Capability::Deny => {
                 error.with_hint("this backend cannot deny: ask for `NetworkPolicy::Open` if that is acceptable")
             }
+            Capability::Learn => error.with_hint("ask for `NetworkPolicy::Open`, which records nothing"),
             _ => error.with_hint("use rules of another kind, or another backend; a rule is never widened"),
         })?;
     }

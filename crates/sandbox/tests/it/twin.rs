@@ -7,7 +7,7 @@ use crate::common::{
     spec,
 };
 use bytes::Bytes;
-use sandbox::{Capability, ErrorKind, Overrides, Query, Sandbox, SetMeta, Signal, Spec};
+use sandbox::{Capability, ErrorKind, NetworkPolicy, Overrides, Query, Sandbox, SetMeta, Signal, Spec};
 use sandbox_core::{Attempt, Body};
 
 /// What the scripted adapter notes, one line a method, read off its source: it has every method of the traits, or the lint
@@ -64,6 +64,11 @@ async fn every_method_of_an_adapter_is_reached() {
     sandbox.pause().await.unwrap();
     sandbox.resume().await.unwrap();
     sandbox.extend(ms(60_000)).await.unwrap();
+    sandbox.set_network(NetworkPolicy::Open).await.unwrap();
+    sandbox.set_network(NetworkPolicy::Open).await.unwrap();
+    assert_eq!(said.count("set network"), 1, "an equal policy is no change");
+    let names: Vec<_> = sandbox.destinations().await.unwrap().into_iter().filter_map(|one| one.name).collect();
+    assert_eq!(names, ["a.test", "b.test"]);
     sandbox.stop().await.unwrap();
     sandbox.restart().await.unwrap();
     sandbox.detach().await.unwrap();

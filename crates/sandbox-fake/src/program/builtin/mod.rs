@@ -1,6 +1,7 @@
 //! The programs of every image.
 
 mod files;
+mod network;
 mod processes;
 mod system;
 mod text;
@@ -27,6 +28,7 @@ pub(crate) fn all() -> BTreeMap<String, Program> {
     files::add(&mut set);
     processes::add(&mut set);
     system::add(&mut set);
+    network::add(&mut set);
     #[cfg(feature = "shell")]
     for name in ["sh", "bash"] {
         set.add(name, crate::shell::run);

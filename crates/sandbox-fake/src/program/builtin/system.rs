@@ -1,4 +1,4 @@
-//! `env`, `pwd`, `id`, `whoami`, `caps`, `date`, `eat`, `fork-bomb`, `connect`.
+//! `env`, `pwd`, `id`, `whoami`, `caps`, `date`, `eat`, `fork-bomb`.
 
 use super::{Set, complain, usage};
 use crate::{program::Fork, world::EPOCH};
@@ -93,18 +93,6 @@ pub(super) fn add(set: &mut Set) {
                 complain(&p, "fork: resource temporarily unavailable").await;
             }
             p.sleep(Duration::from_millis(100)).await;
-        }
-    });
-    set.add("connect", |p| async move {
-        let (Some(host), Some(port)) = (p.arg(1), p.arg(2).and_then(|port| port.parse().ok())) else {
-            return usage(&p, "connect HOST PORT").await;
-        };
-        match p.connect(host, port) {
-            Ok(answer) => {
-                p.print(&answer).await;
-                0
-            }
-            Err(error) => complain(&p, &error.to_string()).await,
         }
     });
 }

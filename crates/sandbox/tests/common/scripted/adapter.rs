@@ -5,9 +5,10 @@
 use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo, FileKind,
-    GetTree, Instance, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result,
-    Resume, SandboxId, SetMeta, Signal, Spec, Stat, Stop, Tasks, WriteFile,
+    Attempt, Backend, Body, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo,
+    FileKind, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile,
+    Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, Spec, Stat, Stop, Tasks,
+    WriteFile,
 };
 use std::sync::Arc;
 
@@ -143,6 +144,16 @@ impl Instance for Methods {
     async fn extend(&self, _: &Extend) -> Result<()> {
         self.0.notes.say("extend");
         (self.0.script.shift)("extend").await
+    }
+
+    async fn set_network(&self, _: &SetNetwork) -> Result<()> {
+        self.0.notes.say("set network");
+        (self.0.script.shift)("network").await
+    }
+
+    async fn destinations(&self, _: &ListDestinations) -> Result<Vec<Destination>> {
+        self.0.notes.say("destinations");
+        Ok(vec![Destination::name("b.test"), Destination::name("a.test"), Destination::name("b.test")])
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {

@@ -1,13 +1,18 @@
 //! Rows of the area `network`: what a policy denies fails while the same probe succeeds where it is allowed.
 
+mod change;
+mod deny;
+
 use crate::{
-    Canary, Ctx,
+    Canary, Ctx, Reach,
     expect::{ensure, unproven},
     row::{Done, Row, Stop, row},
 };
 use sandbox::Sandbox;
 use sandbox_core::{
-    Capability::{AllowCidr, AllowHost, AllowIpv4, AllowIpv6, AllowPort, AllowWildcard, Deny, Run},
+    Capability::{
+        AllowCidr, AllowHost, AllowIpv4, AllowIpv6, AllowPort, AllowWildcard, Deny, DynamicNetwork, Learn, Run,
+    },
     NetworkPolicy,
 };
 use std::net::IpAddr;
@@ -15,6 +20,14 @@ use std::net::IpAddr;
 pub(crate) static ROWS: &[Row] = &[
     row!("network::deny_stops_tcp_to_an_address", deny_stops_tcp_to_an_address).needs(&[Run, Deny]),
     row!("network::deny_stops_tcp_to_a_name", deny_stops_tcp_to_a_name).needs(&[Run, Deny]),
+    row!("network::deny_stops_ipv6", deny::ipv6).needs(&[Run, Deny]),
+    row!("network::deny_stops_udp", deny::udp).needs(&[Run, Deny]),
+    row!("network::deny_stops_lookups", deny::lookups).needs(&[Run, Deny]),
+    row!("network::deny_stops_a_dns_tunnel", deny::a_dns_tunnel).needs(&[Run, Deny]),
+    row!("network::deny_stops_the_metadata_address", deny::metadata).needs(&[Run, Deny]),
+    row!("network::deny_stops_the_gateway", deny::the_gateway).needs(&[Run, Deny]),
+    row!("network::deny_stops_a_neighbour", deny::a_neighbour).needs(&[Run, Deny]),
+    row!("network::deny_holds_for_the_first_process", deny::the_first_process).needs(&[Run, Deny]),
     row!("network::nothing_said_is_deny", nothing_said_is_deny).needs(&[Run, Deny]),
     row!("network::an_empty_allowlist_is_deny", an_empty_allowlist_is_deny).needs(&[Run, Deny]),
     row!("network::two_policies_hold_side_by_side", two_policies_hold_side_by_side).needs(&[Run, Deny]),
@@ -24,6 +37,18 @@ pub(crate) static ROWS: &[Row] = &[
     row!("network::an_ipv6_rule_lets_that_address_through_alone", an_ipv6_rule).needs(&[Run, AllowIpv6]),
     row!("network::a_cidr_rule_lets_that_network_through_alone", a_cidr_rule).needs(&[Run, AllowCidr]),
     row!("network::a_port_rule_lets_that_port_through_alone", a_port_rule).needs(&[Run, AllowPort]),
+    row!("network::names_that_no_rule_has_are_asked_of_nobody", names_that_no_rule_has).needs(&[Run, AllowHost]),
+    row!("network::an_address_of_an_allowed_name_alone_is_not_allowed", an_address_of_an_allowed_name)
+        .needs(&[Run, AllowHost]),
+    row!("network::learning_records_and_blocks_nothing", change::learning).needs(&[Run, Learn]),
+    row!("network::a_change_holds_for_new_connections", change::new_connections).needs(&[Run, Deny, DynamicNetwork]),
+    row!("network::a_change_cuts_what_it_forbids", change::live_connections).needs(&[Run, Deny, DynamicNetwork]),
+    row!("network::an_equal_policy_is_no_change", change::an_equal_policy).needs(&[Run, DynamicNetwork]),
+    row!("network::a_refused_change_leaves_the_old_policy", change::a_refused_change).needs(&[
+        Run,
+        Deny,
+        DynamicNetwork,
+    ]),
 ];
 
 async fn deny_stops_tcp_to_an_address(cx: &Ctx) -> Done {
@@ -78,6 +103,30 @@ async fn a_wildcard_rule(cx: &Ctx) -> Done {
     denied(cx, allow(&format!("*.{name}"))?, &canary, name).await
 }
 
+/// A question could carry data out.
+async fn names_that_no_rule_has(cx: &Ctx) -> Done {
+    let canary = deny::canary_at(cx, Reach::Lookup).await?;
+    let lookup = || cx.probes().lookup(&*canary.host).timeout(cx.secs(20));
+    let (hits, sandbox) = (canary.hits(), cx.sandbox_of(cx.spec().network(allow(&canary.host)?)).await?);
+    cx.run(&sandbox, lookup()).await?;
+    if canary.hits() == hits {
+        unproven!("the positive control cannot be made here: a name that a rule has is not looked up outside");
+    }
+    let (hits, sandbox) = (canary.hits(), cx.sandbox_of(cx.spec().network(allow("other.invalid")?)).await?);
+    let output = cx.run(&sandbox, lookup()).await?;
+    ensure!(!output.success(), "a name that no rule has is resolved: {output:?}");
+    ensure!(canary.hits() == hits, "a name that no rule has is asked for outside: {output:?}");
+    Ok(())
+}
+
+async fn an_address_of_an_allowed_name(cx: &Ctx) -> Done {
+    let canary = canary(cx).await?;
+    let name = name(&canary)?;
+    let sandbox = cx.sandbox_of(cx.spec().network(allow(name)?)).await?;
+    silent(cx, &sandbox, &canary, &canary.host).await.map_err(|stop| stop.during("by its address"))?;
+    answers(cx, &sandbox, &canary, name).await.map_err(|stop| stop.during("by its name"))
+}
+
 async fn an_ipv4_rule(cx: &Ctx) -> Done {
     let canary = canary(cx).await?;
     let Ok(IpAddr::V4(_)) = canary.host.parse() else { unproven!("the canary {} is no IPv4 address", canary.host) };
@@ -86,8 +135,9 @@ async fn an_ipv4_rule(cx: &Ctx) -> Done {
 }
 
 async fn an_ipv6_rule(cx: &Ctx) -> Done {
-    let canary = canary(cx).await?;
-    let Ok(IpAddr::V6(_)) = canary.host.parse() else { unproven!("the canary {} is no IPv6 address", canary.host) };
+    let canary = deny::canary_at(cx, Reach::Ipv6).await?;
+    let open = cx.sandbox_of(cx.spec().network(NetworkPolicy::Open)).await?;
+    control(cx, &open, &canary, &canary.host).await?;
     allowed(cx, &canary.host, &canary, &canary.host).await?;
     denied(cx, allow("2001:db8::7")?, &canary, &canary.host).await
 }
