@@ -9,7 +9,7 @@ use crate::{
     subject::{Make, Subject},
 };
 use sandbox::{Client, Command, Limits, Output, Sandbox};
-use sandbox_core::{Capability, Error, ErrorKind, Facts, Query, SandboxId, Spec};
+use sandbox_core::{Capability, Error, ErrorKind, Facts, Query, SandboxId, SnapshotId, Spec, TakeSnapshot};
 use std::{
     cell::{Cell, RefCell},
     fmt::{self, Debug},
@@ -335,6 +335,30 @@ impl World {
             return Ok(self.within(30, "the probe `count`", count(self.labels.clone())).await??);
         }
         Ok(self.listed().await?.len())
+    }
+
+    /// The ids of this trial's snapshots.
+    pub(crate) async fn snapshots(&self) -> Result<Vec<SnapshotId>, Stop> {
+        let query = self.labels.iter().fold(Query::new(), |query, (name, value)| query.label(name, value));
+        let listed = self.within(30, "a list of snapshots", self.client.snapshots(query)).await??;
+        Ok(listed.into_iter().map(|one| one.id).collect())
+    }
+
+    /// Makes a snapshot with the labels of this trial, where they are kept.
+    pub(crate) async fn snapshot(&self, sandbox: &Sandbox) -> Result<SnapshotId, Stop> {
+        Ok(self.within(120, "a snapshot", sandbox.snapshot(self.taken())).await??)
+    }
+
+    pub(crate) fn taken(&self) -> TakeSnapshot {
+        let labels = self.has(Capability::SnapshotList).then(|| self.labels.clone()).unwrap_or_default();
+        labels.into_iter().fold(TakeSnapshot::new(), |taken, (name, value)| taken.label(name, value))
+    }
+
+    /// The subject's spec, to be made from a snapshot.
+    pub(crate) fn spec_from(&self, snapshot: &SnapshotId) -> Spec {
+        let mut spec = self.spec().snapshot(snapshot.clone());
+        spec.image = None;
+        spec
     }
 
     /// The ids of this trial's sandboxes, by `list`; unproven without.

@@ -6,8 +6,9 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo,
-    GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile, Remove, Rename,
-    Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, Spec, Stat, Stop, Tasks, WriteFile,
+    ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile,
+    Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec,
+    Stat, Stop, TakeSnapshot, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -38,6 +39,9 @@ pub(crate) enum Point {
     /// Pause, resume, stop, restart.
     Shift,
     Extend,
+    Fork,
+    /// Making and deleting snapshots.
+    Snapshot,
     /// Another policy, and what was reached.
     Network,
     /// Any operation on files or trees.
@@ -165,6 +169,21 @@ impl<B: Backend> Backend for Meddle<B> {
         self.inner.list(query).await
     }
 
+    async fn fork(&self, source: &SandboxId, request: &ForkSandbox, attempt: &Attempt) -> Result<Made<Self::Instance>> {
+        self.meddling.pass(Point::Fork).await?;
+        Ok(self.wrap(self.inner.fork(source, request, attempt).await?))
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        self.meddling.pass(Point::Snapshot).await?;
+        self.inner.delete_snapshot(id).await
+    }
+
+    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+        self.meddling.pass(Point::List).await?;
+        self.inner.list_snapshots(query).await
+    }
+
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         self.inner.clock()
     }
@@ -214,6 +233,10 @@ impl<I: Instance> Instance for Meddled<I> {
 
     forward! { Extend:
         extend(request: Extend) -> ();
+    }
+
+    forward! { Snapshot:
+        snapshot(request: TakeSnapshot) -> SnapshotId;
     }
 
     forward! { Network:

@@ -193,6 +193,15 @@ async fn nothing_left(cx: &Ctx) -> End {
             }
         }
     }
+    if end.is_ok() && cx.has(Capability::SnapshotList) {
+        let left = cx.snapshots().await?;
+        for one in &left {
+            cx.client().delete_snapshot(one).await?;
+        }
+        if !left.is_empty() {
+            end = Err(Stop::Fail(format!("snapshots left behind by the row: {left:?}")));
+        }
+    }
     let closed = cx.within(60, "close of the client", cx.client().close()).await;
     if end.is_ok() {
         closed?.map_err(|error| Stop::from(error).during("close of the client after the row"))?;

@@ -1,6 +1,9 @@
 //! The trait of a place that makes sandboxes.
 
-use crate::{Attempt, Clock, Error, Facts, Instance, Page, Query, Result, SandboxId, Spec, Tasks};
+use crate::{
+    Attempt, Clock, Error, Facts, ForkSandbox, Instance, Page, Query, Result, SandboxId, SnapshotId, SnapshotPage,
+    Spec, Tasks,
+};
 use std::{future::Future, sync::Arc};
 
 /// A place that makes sandboxes.
@@ -26,7 +29,7 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// `image-not-found`, `registry-unreachable`, `auth`, `quota-exceeded`, `capacity`, `create-failed` and the transport
+    /// `image-not-found`, `not-found` for the spec's snapshot, `registry-unreachable`, `auth`, `quota-exceeded`, `capacity`, `create-failed` and the transport
     /// kinds; also `unsupported` for what only the engine could tell. Whether something may have been made is said by
     /// [`Error::may_have_applied`], and by what was claimed from the [`Attempt`].
     fn create(&self, spec: &Spec, attempt: &Attempt) -> impl Future<Output = Result<Made<Self::Instance>>> + Send;
@@ -68,6 +71,38 @@ pub trait Backend: Send + Sync + 'static {
     /// The transport kinds.
     fn list(&self, _query: &Query) -> impl Future<Output = Result<Page>> + Send {
         async { Err(Error::unsupported("this backend cannot list")) }
+    }
+
+    /// Makes a copy of a live sandbox, which goes on. What [`create`](Self::create) says of the attempt holds here too. `FORK`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create), and `gone` for the source.
+    fn fork(
+        &self,
+        _source: &SandboxId,
+        _request: &ForkSandbox,
+        _attempt: &Attempt,
+    ) -> impl Future<Output = Result<Made<Self::Instance>>> + Send {
+        async { Err(Error::unsupported("this backend cannot copy sandboxes")) }
+    }
+
+    /// Deletes a snapshot. Gone is `Ok`, also where it was never there. `SNAPSHOT`.
+    ///
+    /// # Errors
+    ///
+    /// `wrong-state` where sandboxes still need it, and the transport kinds.
+    fn delete_snapshot(&self, _id: &SnapshotId) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("this backend has no snapshots")) }
+    }
+
+    /// One page of the snapshots that this library made, by labels. `SNAPSHOT_LIST`.
+    ///
+    /// # Errors
+    ///
+    /// The transport kinds.
+    fn list_snapshots(&self, _query: &Query) -> impl Future<Output = Result<SnapshotPage>> + Send {
+        async { Err(Error::unsupported("this backend cannot list snapshots")) }
     }
 
     /// The clock of users' deadlines; `None` is real time. Asked once, when the client is made.

@@ -98,6 +98,12 @@ catalogue! {
     StopStart = "STOP_START";
     /// The end of a live sandbox can be set anew.
     Extend = "EXTEND";
+    /// An image of a live sandbox can be made, and sandboxes from it: files, environment, working directory, user.
+    Snapshot = "SNAPSHOT";
+    /// Snapshots carry labels, and can be enumerated.
+    SnapshotList = "SNAPSHOT_LIST";
+    /// A live sandbox can be copied, files and all; whether what runs is copied too is the provider's affair.
+    Fork = "FORK";
     /// What a live sandbox may reach can be changed: at once for what is new, and what is no longer allowed is cut.
     DynamicNetwork = "DYNAMIC_NETWORK";
     /// What a sandbox reaches can be recorded, with nothing blocked (`NetworkPolicy::Learn`).

@@ -2,7 +2,8 @@
 
 use crate::{
     Body, Destination, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations, ListDir, MakeDir, Pause,
-    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Signal, Stat, Stop, WriteFile,
+    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Signal, SnapshotId, Stat, Stop,
+    TakeSnapshot, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -90,6 +91,16 @@ pub trait Instance: Send + Sync + 'static {
     /// `gone`, `invalid-argument` where the account allows less than the facts say, and the transport kinds.
     fn extend(&self, _request: &Extend) -> impl Future<Output = Result<()>> + Send {
         async { Err(Error::unsupported("another lifetime")) }
+    }
+
+    /// Makes an image of files, environment, working directory and user; the sandbox goes on. Where `SNAPSHOT_LIST` is declared,
+    /// the labels go with it. `SNAPSHOT`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, `quota-exceeded`, and the transport kinds.
+    fn snapshot(&self, _request: &TakeSnapshot) -> impl Future<Output = Result<SnapshotId>> + Send {
+        async { Err(Error::unsupported("snapshots")) }
     }
 
     /// Sets what the sandbox may reach: at once for new connections and lookups; live ones that the new policy forbids are cut

@@ -23,6 +23,7 @@ mod provider;
 mod query;
 mod resources;
 mod secret;
+mod snapshot;
 mod spec;
 
 pub use attempt::{Attempt, Caller, Claim, Tasks};
@@ -49,4 +50,5 @@ pub use provider::{Parameter, Parameters, Provider};
 pub use query::{Listed, Page, Query};
 pub use resources::{Amount, Honoured, Mode, Resource, Resources};
 pub use secret::Secret;
+pub use snapshot::{ForkSandbox, ListedSnapshot, SnapshotId, SnapshotPage, TakeSnapshot};
 pub use spec::Spec;

@@ -1,6 +1,6 @@
 //! What a sandbox shall be.
 
-use crate::{Isolation, NetworkPolicy, Resources};
+use crate::{Isolation, NetworkPolicy, Resources, SnapshotId};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
@@ -10,6 +10,8 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 pub struct Spec {
     /// The image or template; what names it is the provider's affair.
     pub image: Option<String>,
+    /// A snapshot to be made from in place of an image. `SNAPSHOT`.
+    pub snapshot: Option<SnapshotId>,
     /// Added to the image's environment.
     pub env: BTreeMap<String, String>,
     /// The working directory, absolute; `None` is the image's.
@@ -45,7 +47,7 @@ impl fmt::Debug for Spec {
         }
         s.field("env", &self.env.keys().collect::<Vec<_>>()).field("labels", &self.labels);
         s.field("resources", &self.resources);
-        set!(image cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
+        set!(image snapshot cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
         s.finish()
     }
 }
@@ -77,6 +79,8 @@ impl Spec {
     setters! {
         /// Sets the image or template.
         image: String;
+        /// Sets the snapshot that it is made from, in place of an image. `SNAPSHOT`.
+        snapshot: SnapshotId;
         /// Sets the working directory, an absolute path.
         cwd: String;
         /// Sets the user of its commands.
@@ -144,12 +148,16 @@ impl Spec {
         self.prepare_timeout.unwrap_or(Self::PREPARE_TIMEOUT)
     }
 
-    /// This spec, with what it leaves open taken from `defaults`. Environment and labels are merged, this spec's win.
+    /// This spec, with what it leaves open taken from `defaults`. Environment and labels are merged, this spec's win. Image and
+    /// snapshot are one question.
     pub fn or(mut self, defaults: &Self) -> Self {
         macro_rules! fill {
             ($($field:ident)*) => { $(if self.$field.is_none() { self.$field.clone_from(&defaults.$field); })* };
         }
-        fill!(image cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
+        if self.image.is_none() && self.snapshot.is_none() {
+            fill!(image snapshot);
+        }
+        fill!(cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
         for (name, value) in &defaults.env {
             self.env.entry(name.clone()).or_insert_with(|| value.clone());
         }

@@ -8,11 +8,12 @@ use crate::{
     image::{Catalogue, User},
     program::join,
     world::Link,
+    world::{Env, Origin},
     world::{Freezer, Room, Timer, gone, lead, lock},
 };
 use sandbox_core::{
-    Attempt, Backend, Clock, Error, ErrorKind, Facts, Listed, Made, Page, Query, Resource, Result, SandboxId, Spec,
-    Tasks,
+    Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
+    Query, Resource, Resources, Result, SandboxId, SnapshotId, SnapshotPage, Spec, Tasks,
 };
 use std::{
     collections::BTreeMap,
@@ -32,59 +33,69 @@ impl Backend for Fake {
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
-        let name = spec.image.as_deref().unwrap_or(Catalogue::DEFAULT);
-        let ((image, tree), users) = {
-            let mut catalogue = lock(&kernel.catalogue);
-            (catalogue.image(name)?, Arc::clone(&catalogue.users))
+        let users = Arc::clone(&lock(&kernel.catalogue).users);
+        let origin = match &spec.snapshot {
+            Some(id) => kernel.with(|state, _| {
+                state.snapshots.get(id).map(|kept| kept.origin.clone()).ok_or_else(|| no_snapshot(id))
+            })?,
+            None => {
+                let name = spec.image.as_deref().unwrap_or(Catalogue::DEFAULT);
+                let (image, tree) = lock(&kernel.catalogue).image(name)?;
+                Origin { tree, env: image.env, cwd: image.cwd, user: image.user }
+            }
         };
-        let named = spec.user.as_deref().unwrap_or(&image.user);
+        let named = spec.user.as_deref().unwrap_or(&origin.user);
         let user = User::find(&users, named).ok_or_else(|| unknown_user(named))?;
-        let cwd = join("/", spec.cwd.as_deref().unwrap_or(&image.cwd));
-        let mut env = image.env;
+        let cwd = join("/", spec.cwd.as_deref().unwrap_or(&origin.cwd));
+        let mut env = origin.env;
         env.entry("HOME".into()).or_insert_with(|| user.home.to_string());
         env.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         let resources = facts::in_force(&spec.resources);
         let disk = resources.get(Resource::Disk).map_or(u64::MAX, |amount| amount.value);
-        let mut files = Fs::new(tree, disk);
+        let mut files = Fs::new(origin.tree, disk);
         if files.enter(&cwd, user.who()).is_err() {
             // As other engines do; but it belongs to whoever works there.
             let (root, now) = (crate::fs::Who::ROOT, kernel.seconds());
             files.make_dirs(&cwd, root, now)?;
             files.set_meta(&cwd, None, Some((user.uid, user.gid)), None, root)?;
         }
-        let (number, id) = kernel.act(|state, _| {
-            state.last_room += 1;
-            let number = state.last_room;
-            let id = SandboxId::new(format!("fake-{number}"));
-            let room = Room {
-                id: id.clone(),
-                labels: spec.labels.clone(),
-                env: Arc::new(env),
-                cwd: cwd.clone(),
-                user,
-                users,
-                link: Link::new(number, spec.effective_network().clone()),
-                resources,
-                created: state.timers.now(),
-                lifetime: state.timers.set(spec.effective_lifetime(), Timer::Lifetime(number)),
-                files: Arc::new(Mutex::new(files)),
-                processes: BTreeMap::new(),
-                zombies: BTreeMap::new(),
-                last_pid: 1,
-                commands: BTreeMap::new(),
-                pipes: BTreeMap::new(),
-                number: 0,
-                memory: 0,
-                freezer: Freezer::default(),
-                stopped: false,
-                gone: Vec::new(),
-            };
-            state.rooms.insert(number, room);
-            (number, id)
+        let network = spec.effective_network().clone();
+        let plan = Plan { env: Arc::new(env), cwd, user, users, network, resources, files };
+        self.furnish(plan, &spec.labels, spec.effective_lifetime(), attempt)
+    }
+
+    async fn fork(&self, source: &SandboxId, request: &ForkSandbox, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        let number = number(source).ok_or_else(|| unknown(source))?;
+        let plan = kernel.with(|state, _| {
+            let room = state.working(number)?;
+            Ok::<_, Error>(Plan {
+                env: Arc::clone(&room.env),
+                cwd: room.cwd.clone(),
+                user: room.user.clone(),
+                users: Arc::clone(&room.users),
+                network: room.link.policy().clone(),
+                resources: room.resources.clone(),
+                files: lock(&room.files).clone(),
+            })
+        })?;
+        self.furnish(plan, &request.labels, request.lifetime.unwrap_or(Spec::LIFETIME), attempt)
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        self.kernel().act(|state, _| state.snapshots.remove(id));
+        Ok(())
+    }
+
+    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
+        let items = self.kernel().act(|state, _| {
+            let matching = state.snapshots.iter().filter(|(_, one)| one.has(&query.labels));
+            let listed = matching
+                .map(|(id, one)| ListedSnapshot::new(id.clone(), one.labels.clone()).created(epoch + one.created));
+            listed.collect()
         });
-        let id = attempt.claim(id);
-        attempt.tasks().spawn(lead(Arc::clone(kernel)));
-        Ok(Made::new(id, FakeSandbox::owned(kernel, number)).cwd(cwd))
+        Ok(SnapshotPage::last(items))
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -136,6 +147,68 @@ impl Backend for Fake {
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         Some(Arc::new(VirtualClock::new(self.kernel())))
     }
+}
+
+/// What a sandbox is made of.
+struct Plan {
+    env: Env,
+    cwd: String,
+    user: User,
+    users: Arc<[User]>,
+    network: NetworkPolicy,
+    resources: Resources,
+    files: Fs,
+}
+
+impl Fake {
+    fn furnish(
+        &self,
+        plan: Plan,
+        labels: &BTreeMap<String, String>,
+        lifetime: Duration,
+        attempt: &Attempt,
+    ) -> Result<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        let cwd = plan.cwd.clone();
+        let (number, id) = kernel.act(|state, _| {
+            state.last_room += 1;
+            let number = state.last_room;
+            let id = SandboxId::new(format!("fake-{number}"));
+            let room = Room {
+                id: id.clone(),
+                labels: labels.clone(),
+                env: plan.env,
+                cwd: plan.cwd,
+                user: plan.user,
+                users: plan.users,
+                link: Link::new(number, plan.network),
+                resources: plan.resources,
+                created: state.timers.now(),
+                lifetime: state.timers.set(lifetime, Timer::Lifetime(number)),
+                files: Arc::new(Mutex::new(plan.files)),
+                processes: BTreeMap::new(),
+                zombies: BTreeMap::new(),
+                last_pid: 1,
+                commands: BTreeMap::new(),
+                pipes: BTreeMap::new(),
+                number: 0,
+                memory: 0,
+                freezer: Freezer::default(),
+                stopped: false,
+                gone: Vec::new(),
+            };
+            state.rooms.insert(number, room);
+            (number, id)
+        });
+        let id = attempt.claim(id);
+        attempt.tasks().spawn(lead(Arc::clone(kernel)));
+        Ok(Made::new(id, FakeSandbox::owned(kernel, number)).cwd(cwd))
+    }
+}
+
+fn no_snapshot(id: &SnapshotId) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no snapshot `{id}`"))
+        .with_hint("use an id as `Sandbox::snapshot` or `Client::snapshots` gives it, of one that was not deleted")
 }
 
 pub(crate) fn unknown_user(name: &str) -> Error {

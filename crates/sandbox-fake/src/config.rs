@@ -7,7 +7,7 @@ use crate::{
     world::{Kernel, Room, Transport, lock},
 };
 use bytes::Bytes;
-use sandbox_core::{Resources, SandboxId};
+use sandbox_core::{Resources, SandboxId, SnapshotId};
 use std::{collections::BTreeMap, fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 /// A world of sandboxes in memory, and the backend that makes them. Clones share the world.
@@ -125,6 +125,11 @@ impl World {
     /// The sandboxes that live, in the order in which they were made.
     pub fn sandboxes(&self) -> Vec<SandboxId> {
         self.kernel().with(|state, _| state.rooms.values().map(|room| room.id.clone()).collect())
+    }
+
+    /// The snapshots that there are.
+    pub fn snapshots(&self) -> Vec<SnapshotId> {
+        self.kernel().with(|state, _| state.snapshots.keys().cloned().collect())
     }
 
     /// The processes of a sandbox that live, by number; none where it does not live.

@@ -49,6 +49,9 @@ pub(crate) fn info() -> Facts {
         Pause,
         StopStart,
         Extend,
+        Snapshot,
+        SnapshotList,
+        Fork,
     ];
     Facts::new("fake")
         .native(native)

@@ -11,7 +11,8 @@ use crate::{
 };
 use sandbox_core::{
     Body, Destination, Error, Exec, Extend, FileInfo, GetTree, Instance, ListDestinations, ListDir, MakeDir, Pause,
-    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Stat, Stop, WriteFile, labels,
+    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, SnapshotId, Stat, Stop,
+    TakeSnapshot, WriteFile, labels,
 };
 use std::{
     fmt,
@@ -130,6 +131,10 @@ impl Instance for FakeSandbox {
             }
             Ok(())
         })
+    }
+
+    async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
+        self.kernel.act(|state, _| state.snapshot(self.room, &request.labels))
     }
 
     async fn set_network(&self, request: &SetNetwork) -> Result<()> {

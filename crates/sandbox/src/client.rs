@@ -142,7 +142,7 @@ impl Client {
         let (facts, spec) = self.narrowed(s, spec).await?;
         let spec = validate::spec(spec, &facts)?;
         warn_of_unknown(&facts);
-        let lease = crate::engine::done(lease::create(s, facts, spec.clone()).await)?;
+        let lease = crate::engine::done(lease::create(s, facts, spec.clone(), None).await)?;
         let sandbox = Sandbox::new(lease, self.engine.get()?);
         let fit = async {
             // What only this very sandbox could tell.

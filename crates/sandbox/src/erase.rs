@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Boxed, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate,
-    FileInfo, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile,
-    Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, Spec, Stat, Stop, Tasks,
-    WriteFile,
+    FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query,
+    ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId,
+    SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -35,6 +35,9 @@ twin! { DynBackend of Backend: info() -> Facts, clock() -> Option<Arc<dyn Clock>
     probe(spec: &'a Spec) -> Result<Option<Facts>>;
     attach(id: &'a SandboxId, tasks: &'a Tasks) -> Result<DynMade>, erased;
     list(query: &'a Query) -> Result<Page>;
+    fork(source: &'a SandboxId, request: &'a ForkSandbox, attempt: &'a Attempt) -> Result<DynMade>, erased;
+    delete_snapshot(id: &'a SnapshotId) -> Result<()>;
+    list_snapshots(query: &'a Query) -> Result<SnapshotPage>;
 }
 
 twin! { DynInstance of Instance: ;
@@ -46,6 +49,7 @@ twin! { DynInstance of Instance: ;
     stop(request: &'a Stop) -> Result<()>;
     restart(request: &'a Restart) -> Result<()>;
     extend(request: &'a Extend) -> Result<()>;
+    snapshot(request: &'a TakeSnapshot) -> Result<SnapshotId>;
     set_network(request: &'a SetNetwork) -> Result<()>;
     destinations(request: &'a ListDestinations) -> Result<Vec<Destination>>;
     read_file(request: &'a ReadFile) -> Result<Body>;

@@ -5,7 +5,9 @@ use crate::{
     erase::{DynInstance, DynMade},
     life::Life,
 };
-use sandbox_core::{Attempt, Caller, Error, ErrorKind, Facts, NetworkPolicy, Result, SandboxId, Spec, labels};
+use sandbox_core::{
+    Attempt, Caller, Error, ErrorKind, Facts, ForkSandbox, NetworkPolicy, Result, SandboxId, Spec, labels,
+};
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher, Hasher, RandomState},
@@ -17,9 +19,14 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// One try, watched from beside. The create timeout and a caller who leaves are the same event: an answer that comes late is
+/// One try to create, or to copy a source, watched from beside. The create timeout and a caller who leaves are the same event: an answer that comes late is
 /// still caught, and ended.
-pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> oneshot::Receiver<Result<Box<Lease>>> {
+pub(crate) fn create(
+    s: &Arc<Spawner>,
+    facts: Arc<Facts>,
+    mut spec: Spec,
+    source: Option<SandboxId>,
+) -> oneshot::Receiver<Result<Box<Lease>>> {
     let (mut answer, made) = oneshot::channel();
     let (s, life, caller) = (Arc::clone(s), Life::new(true), Arc::new(Caller::default()));
     let attempt = Attempt::new(marker(), Arc::clone(&caller), life.tasks(&s.workers));
@@ -38,7 +45,15 @@ pub(crate) fn create(s: &Arc<Spawner>, facts: Arc<Facts>, mut spec: Spec) -> one
         let mut work = s.workers.run({
             let (s, attempt, life, labels) = (Arc::clone(&s), attempt.clone(), Arc::clone(&life), Arc::clone(&labels));
             async move {
-                let made = s.backend.get().create(&spec, &attempt).await?;
+                let backend = s.backend.get();
+                let made = match source {
+                    None => backend.create(&spec, &attempt).await?,
+                    Some(source) => {
+                        let mut request = ForkSandbox::new();
+                        (request.labels, request.lifetime) = (spec.labels.clone(), spec.lifetime);
+                        backend.fork(&source, &request, &attempt).await?
+                    }
+                };
                 let lifetime = Some(spec.effective_lifetime());
                 let command_timeout = spec.effective_command_timeout();
                 let terms = Terms { facts, labels, command_timeout, lifetime, network: spec.network, cwd: spec.cwd };
@@ -142,7 +157,7 @@ fn stamp(spec: &mut Spec, marker: &str) {
 }
 
 /// 128 random bits, from the keys that the system gave this thread; the time stands against a machine that was copied.
-fn marker() -> String {
+pub(crate) fn marker() -> String {
     let half = || {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u128(SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos()));

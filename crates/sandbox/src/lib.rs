@@ -15,6 +15,7 @@ mod phase;
 mod process;
 mod registry;
 mod sandbox;
+mod snapshot;
 mod sweep;
 mod validate;
 
@@ -28,9 +29,10 @@ pub use registry::Registry;
 pub use sandbox::Sandbox;
 pub use sandbox_core::{
     Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Destination, Error, ErrorKind, Facts,
-    Fate, FileInfo, FileKind, Honoured, Isolation, IsolationFact, Listed, Meta, Mode, NetworkPolicy, Output, Parameter,
-    Parameters, PartialOutput, PortRange, Provider, Query, Resource, Resources, Result, Retry, Rule, RuleTarget,
-    SandboxId, Secret, SetMeta, Signal, Spec, Status, Support, WriteFile, labels,
+    Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed, ListedSnapshot, Meta, Mode,
+    NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, Provider, Query, Resource, Resources,
+    Result, Retry, Rule, RuleTarget, SandboxId, Secret, SetMeta, Signal, SnapshotId, Spec, Status, Support,
+    TakeSnapshot, WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};
 

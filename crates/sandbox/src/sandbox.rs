@@ -23,12 +23,12 @@ pub struct Sandbox {
 struct Shared {
     lease: Box<Lease>,
     /// Dropped after the lease: the last holder waits.
-    _engine: Arc<Engine>,
+    engine: Arc<Engine>,
 }
 
 impl Sandbox {
     pub(crate) fn new(lease: Box<Lease>, engine: &Arc<Engine>) -> Self {
-        let shared = Shared { lease, _engine: Arc::clone(engine) };
+        let shared = Shared { lease, engine: Arc::clone(engine) };
         Self { shared: Here::new(Arc::new(shared)), overrides: Arc::default() }
     }
 
@@ -125,6 +125,10 @@ impl Sandbox {
 
     pub(crate) fn lease(&self) -> Result<&Lease> {
         Ok(&self.shared.get()?.lease)
+    }
+
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>> {
+        Ok(&self.shared.get()?.engine)
     }
 
     /// The same sandbox without overrides.

@@ -114,6 +114,7 @@ async fn capabilities_that_build_on_others_have_them(cx: &Ctx) -> Done {
         (Signals, Term),
         (Background, Run),
         (Extend, Lifetime),
+        (SnapshotList, Snapshot),
         (FileStream, Files),
         (FileMeta, Files),
         (AtomicWrite, Files),
@@ -143,8 +144,8 @@ async fn probe_provisions_nothing_and_only_narrows(cx: &Ctx) -> Done {
 
 /// Every capability that can be asked for, also those that no backend at hand lacks.
 async fn what_a_probe_takes_away_is_refused(cx: &Ctx) -> Done {
-    // These two are asked of the backend itself, which `info` alone speaks for.
-    let of_the_backend = [Capability::List, Capability::Attach];
+    // These are asked of the backend itself, which `info` alone speaks for.
+    let of_the_backend = [Capability::List, Capability::Attach, Capability::SnapshotList];
     for capability in Capability::ALL.iter().filter(|one| cx.has(**one) && !of_the_backend.contains(one)) {
         let other = cx.without(*capability).await?;
         refuses::check(&other, *capability).await.map_err(|stop| stop.during(capability.code()))?;

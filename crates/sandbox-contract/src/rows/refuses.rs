@@ -9,7 +9,7 @@ use crate::{
     row::Done,
 };
 use bytes::Bytes;
-use sandbox::{Command, NetworkPolicy, Query, Sandbox, SetMeta, Signal, Spec};
+use sandbox::{Command, ForkSandbox, NetworkPolicy, Query, Sandbox, SetMeta, Signal, Spec, TakeSnapshot};
 use sandbox_core::{Capability, Error, ErrorKind, Resources, Result};
 use std::{future::Future, time::Duration};
 use tokio::time::Instant;
@@ -63,12 +63,17 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "a label", create(cx.spec().label("contract.refuses", "x"))).await?;
         }
         List => refused(cx, capability, "a list", cx.client().list(Query::new())).await?,
+        SnapshotList => {
+            let asked = cx.meddling().calls(Point::List);
+            refused(cx, capability, "a list of snapshots", cx.client().snapshots(Query::new())).await?;
+            ensure!(cx.meddling().calls(Point::List) == asked, "{capability}: the adapter was asked all the same");
+        }
         Attach => {
             let attach = async { cx.client().attach("contract-unknown").await };
             refused(cx, capability, "an attach", attach).await?;
         }
-        Pause | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne | Term | Signals | User
-        | Files | Tree | FileMeta => {
+        Pause | Snapshot | Fork | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne | Term
+        | Signals | User | Files | Tree | FileMeta => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -121,6 +126,23 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             let asked = cx.meddling().calls(Point::Extend);
             refused(cx, capability, "another lifetime", sandbox.extend(Duration::from_secs(600))).await?;
             ensure!(cx.meddling().calls(Point::Extend) == asked, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        Snapshot => {
+            let asked = (cx.meddling().calls(Point::Snapshot), cx.creates());
+            refused(cx, capability, "a snapshot", sandbox.snapshot(TakeSnapshot::new())).await?;
+            let mut spec = cx.spec().snapshot("contract-refuses");
+            spec.image = None;
+            let create = async { cx.client().create(spec).await.map(|sandbox| format!("{sandbox:?}")) };
+            refused(cx, capability, "a create from a snapshot", create).await?;
+            let now = (cx.meddling().calls(Point::Snapshot), cx.creates());
+            ensure!(now == asked, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        Fork => {
+            let asked = cx.meddling().calls(Point::Fork);
+            refused(cx, capability, "a copy", sandbox.fork(ForkSandbox::new())).await?;
+            ensure!(cx.meddling().calls(Point::Fork) == asked, "{capability}: the adapter was asked all the same");
             return untouched(cx, &sandbox).await;
         }
         DynamicNetwork => {

@@ -12,6 +12,7 @@ mod net;
 mod pipe;
 mod process;
 mod room;
+mod snapshot;
 mod state;
 mod timers;
 
@@ -23,6 +24,7 @@ pub(crate) use net::{Link, Side, Transport};
 pub(crate) use pipe::{Closed, Pipe};
 pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
 pub(crate) use room::Room;
+pub(crate) use snapshot::Origin;
 pub(crate) use state::{Birth, Launch, State, gone};
 pub(crate) use timers::{Key, Timer};
 

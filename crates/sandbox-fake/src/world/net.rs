@@ -142,6 +142,10 @@ impl Link {
         self.addresses
     }
 
+    pub(crate) fn policy(&self) -> &NetworkPolicy {
+        &self.policy
+    }
+
     pub(crate) fn destinations(&self) -> Vec<Destination> {
         self.seen.iter().cloned().collect()
     }

@@ -6,6 +6,7 @@ use super::{
     net::Net,
     pipe::Pipe,
     process::{End, INIT, Process, Signals, bit, is_harmless},
+    snapshot::Snapshot,
     timers::Timers,
 };
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     program::{Proc, Program},
 };
 use bytes::Bytes;
-use sandbox_core::{Cause, Ended, Error, ErrorKind, Signal, Status, Stdin};
+use sandbox_core::{Cause, Ended, Error, ErrorKind, Signal, SnapshotId, Status, Stdin};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -27,6 +28,8 @@ pub(crate) struct State {
     pub(crate) last_room: u64,
     pub(crate) timers: Timers,
     pub(crate) net: Net,
+    pub(crate) snapshots: BTreeMap<SnapshotId, Snapshot>,
+    pub(crate) last_snapshot: u64,
 }
 
 /// A program about to run.

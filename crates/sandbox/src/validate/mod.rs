@@ -5,7 +5,7 @@ mod name;
 mod spec;
 
 pub(crate) use command::{Place, resolve};
-pub(crate) use name::{absolute, id, joined, label_query};
+pub(crate) use name::{absolute, id, joined, label_query, labels, snapshot};
 pub(crate) use spec::{extension, network, spec};
 
 use sandbox_core::{Capability, Error, Facts, Result, Support};
@@ -22,6 +22,9 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::StopStart => "download what is to be kept, then close it",
         Capability::Extend => "create it with the `lifetime` that it needs",
         Capability::DynamicNetwork => "create another sandbox with the policy",
+        Capability::Snapshot => "download what is to be kept",
+        Capability::SnapshotList => "leave out the labels, and keep the ids of snapshots",
+        Capability::Fork => "create another sandbox, and copy files into it",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

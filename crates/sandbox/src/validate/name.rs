@@ -1,6 +1,7 @@
 //! Names: paths, variables, labels, ids, users.
 
-use sandbox_core::{Error, Query, Result, SandboxId, labels};
+use sandbox_core::{Error, Query, Result, SandboxId, SnapshotId, labels};
+use std::collections::BTreeMap;
 
 /// An id that a user hands in.
 pub(crate) fn id(id: &str) -> Result<SandboxId> {
@@ -11,6 +12,18 @@ pub(crate) fn id(id: &str) -> Result<SandboxId> {
     }
     Err(Error::invalid(format!("`{}` is not a sandbox id", id.escape_debug()))
         .with_hint("use an id as `Sandbox::id` or `Client::list` gives it"))
+}
+
+/// A snapshot's id that a user hands in: that of an image, where providers make images of them.
+pub(crate) fn snapshot(id: &str) -> Result<SnapshotId> {
+    let fine = |b: u8| b.is_ascii_alphanumeric() || b"_.:-/".contains(&b);
+    let parts = || id.split(['/', ':']);
+    if id.len() <= 512 && id.bytes().all(fine) && parts().all(|part| !part.is_empty() && !part.starts_with(['.', '-']))
+    {
+        return Ok(SnapshotId::new(id));
+    }
+    Err(Error::invalid(format!("`{}` is not the id of a snapshot", id.escape_debug()))
+        .with_hint("use an id as `Sandbox::snapshot` or `Client::snapshots` gives it"))
 }
 
 /// A path inside the sandbox, made absolute; `.` and doubled slashes are gone, `..` stays what it is.
@@ -69,6 +82,11 @@ pub(super) fn label(name: &str, value: &str) -> Result<()> {
         return Err(Error::invalid(message).with_hint("choose a prefix of your own"));
     }
     queryable(name, value)
+}
+
+/// All labels of a user's.
+pub(crate) fn labels(all: &BTreeMap<String, String>) -> Result<()> {
+    all.iter().try_for_each(|(name, value)| label(name, value))
 }
 
 /// The labels of a query may be our own too.

@@ -15,6 +15,14 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
                 .with_hint("name an image or template of the provider, or none for its default"));
         }
     }
+    if let Some(snapshot) = &spec.snapshot {
+        need(facts, Capability::Snapshot)?;
+        name::snapshot(snapshot.as_str())?;
+        if let Some(image) = &spec.image {
+            return Err(Error::invalid(format!("both the image `{image}` and the snapshot `{snapshot}`"))
+                .with_hint("leave one of them out: a snapshot is all that a sandbox is made from"));
+        }
+    }
     if let Some(cwd) = &spec.cwd {
         absolute(cwd, "the working directory")?;
     }

@@ -7,7 +7,9 @@ use crate::common::{
     spec,
 };
 use bytes::Bytes;
-use sandbox::{Capability, ErrorKind, NetworkPolicy, Overrides, Query, Sandbox, SetMeta, Signal, Spec};
+use sandbox::{
+    Capability, ErrorKind, ForkSandbox, NetworkPolicy, Overrides, Query, Sandbox, SetMeta, Signal, Spec, TakeSnapshot,
+};
 use sandbox_core::{Attempt, Body};
 
 /// What the scripted adapter notes, one line a method, read off its source: it has every method of the traits, or the lint
@@ -69,6 +71,12 @@ async fn every_method_of_an_adapter_is_reached() {
     assert_eq!(said.count("set network"), 1, "an equal policy is no change");
     let names: Vec<_> = sandbox.destinations().await.unwrap().into_iter().filter_map(|one| one.name).collect();
     assert_eq!(names, ["a.test", "b.test"]);
+    let snapshot = sandbox.snapshot(TakeSnapshot::new().label("a", "b")).await.unwrap();
+    assert_eq!(client.snapshots(Query::new()).await.unwrap()[0].id, snapshot);
+    client.delete_snapshot(&snapshot).await.unwrap();
+    let copy = sandbox.fork(ForkSandbox::new()).await.unwrap();
+    assert_eq!(copy.id().as_str(), "s-copy");
+    copy.close().await.unwrap();
     sandbox.stop().await.unwrap();
     sandbox.restart().await.unwrap();
     sandbox.detach().await.unwrap();

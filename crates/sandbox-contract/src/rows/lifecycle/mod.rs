@@ -5,6 +5,7 @@ mod found;
 mod handles;
 mod lifetime;
 mod pause;
+mod snapshot;
 mod stop;
 
 use crate::{
@@ -12,7 +13,9 @@ use crate::{
     expect::{ensure, unproven},
     row::{Done, Row, row},
 };
-use sandbox_core::Capability::{Attach, Background, Extend, Labels, Lifetime, List, Pause, Run, StopStart};
+use sandbox_core::Capability::{
+    Attach, Background, Extend, Fork, Labels, Lifetime, List, Pause, Run, Snapshot, SnapshotList, StopStart,
+};
 use std::future::Future;
 
 pub(crate) static ROWS: &[Row] = &[
@@ -67,6 +70,14 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::work_in_a_stopped_sandbox_is_wrong_state", stop::work_is_wrong_state).needs(&[StopStart, Run]),
     row!("lifecycle::stop_and_restart_may_be_repeated", stop::twice_is_fine).needs(&[StopStart, Run]),
     row!("lifecycle::a_stopped_sandbox_can_be_closed", stop::close_works).needs(&[StopStart]),
+    row!("lifecycle::a_snapshot_is_what_was", snapshot::is_what_was).needs(&[Snapshot, Run]),
+    row!("lifecycle::a_snapshot_outlives_its_sandbox", snapshot::outlives_its_sandbox).needs(&[Snapshot, Run]),
+    row!("lifecycle::an_unknown_snapshot_is_not_found", snapshot::unknown).needs(&[Snapshot]),
+    row!("lifecycle::snapshots_are_listed_by_their_labels", snapshot::are_listed).needs(&[Snapshot, SnapshotList]),
+    row!("lifecycle::a_snapshot_that_nobody_waits_for_is_deleted", snapshot::nobody_waits).needs(&[SnapshotList]),
+    row!("lifecycle::a_fork_is_a_copy_and_apart", snapshot::a_fork_is_apart).needs(&[Fork, Run]),
+    row!("lifecycle::a_fork_has_a_lifetime_of_its_own", snapshot::own_lifetime).needs(&[Fork, Lifetime, Run]).serial(),
+    row!("lifecycle::a_fork_that_nobody_waits_for_leaves_nothing", snapshot::forks_nobody_waits_for).needs(&[Fork]),
     row!("lifecycle::a_restart_gets_what_remains", stop::gets_what_remains).needs(&[StopStart, Lifetime, Run]).serial(),
 ];
 

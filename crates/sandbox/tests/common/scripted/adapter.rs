@@ -6,9 +6,9 @@ use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo,
-    FileKind, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile,
-    Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, Spec, Stat, Stop, Tasks,
-    WriteFile,
+    FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir, Page, Pause,
+    PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal,
+    SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -94,6 +94,23 @@ impl Backend for Scripted {
         (self.0.script.list)(query.clone()).await
     }
 
+    async fn fork(&self, source: &SandboxId, _: &ForkSandbox, attempt: &Attempt) -> Result<Made<Methods>> {
+        self.0.notes.say("fork");
+        (self.0.script.shift)("fork").await?;
+        Ok(self.0.made(attempt.claim(SandboxId::new(format!("{source}-copy")))))
+    }
+
+    async fn delete_snapshot(&self, _: &SnapshotId) -> Result<()> {
+        self.0.notes.say("delete snapshot");
+        (self.0.script.shift)("delete snapshot").await
+    }
+
+    async fn list_snapshots(&self, _: &Query) -> Result<SnapshotPage> {
+        self.0.notes.say("list snapshots");
+        let kept = ListedSnapshot::new(SnapshotId::new("kept"), std::collections::BTreeMap::new());
+        Ok(SnapshotPage::last(vec![kept]))
+    }
+
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         self.0.notes.say("clock");
         (self.0.script.clock)(())
@@ -144,6 +161,12 @@ impl Instance for Methods {
     async fn extend(&self, _: &Extend) -> Result<()> {
         self.0.notes.say("extend");
         (self.0.script.shift)("extend").await
+    }
+
+    async fn snapshot(&self, _: &TakeSnapshot) -> Result<SnapshotId> {
+        self.0.notes.say("snapshot");
+        (self.0.script.shift)("snapshot").await?;
+        Ok(SnapshotId::new("kept"))
     }
 
     async fn set_network(&self, _: &SetNetwork) -> Result<()> {

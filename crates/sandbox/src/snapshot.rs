@@ -1,0 +1,154 @@
+//! Images of sandboxes, and copies.
+
+use crate::{
+    Client, Sandbox,
+    engine::{Orphan, done},
+    lease,
+    phase::asked,
+    validate::{self, need},
+};
+use sandbox_core::{
+    Capability, Error, ErrorKind, ForkSandbox, ListedSnapshot, NetworkPolicy, Query, Result, SnapshotId, Spec,
+    TakeSnapshot, labels,
+};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError},
+    time::SystemTime,
+};
+use tokio::sync::oneshot;
+
+impl Sandbox {
+    /// Makes an image of the sandbox: its files, environment, working directory and user. The sandbox goes on; the snapshot
+    /// outlives it, until [`Client::delete_snapshot`]. [`Spec::snapshot`] makes sandboxes from it. `SNAPSHOT`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for a label; `wrong-state` while it is paused or stopped; `quota-exceeded`; `gone`; the
+    /// transport kinds. A snapshot that may have been made all the same is reported by [`Client::orphans`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the snapshot: one that is made then is deleted, or reported.
+    pub async fn snapshot(&self, mut request: TakeSnapshot) -> Result<SnapshotId> {
+        let lease = self.lease()?;
+        let stamp = lease.stamp("snapshot");
+        need(&lease.facts, Capability::Snapshot).map_err(&stamp)?;
+        if !request.labels.is_empty() {
+            need(&lease.facts, Capability::SnapshotList).map_err(&stamp)?;
+            validate::labels(&request.labels).map_err(&stamp)?;
+        }
+        let marker = lease::marker();
+        if lease.facts.has(Capability::SnapshotList) {
+            let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
+            request.labels.insert(labels::MARKER.into(), marker.clone());
+            request.labels.insert(labels::CREATED.into(), now.to_string());
+        }
+        lease.life.check().map_err(&stamp)?;
+        let (tell, told) = oneshot::channel();
+        let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
+        lease.spawner.watch("a snapshot", async move {
+            let kept = request.labels.clone();
+            let made = asked(&s, &life, Box::pin(async move { instance.get().snapshot(&request).await })).await;
+            if made.as_ref().is_err_and(Error::may_have_applied) {
+                let mut orphan = Orphan::new("a snapshot whose making had no answer".into(), Some(&s));
+                (orphan.marker, orphan.labels, orphan.error) = (Some(marker.clone()), kept.clone(), made.clone().err());
+                s.workers.open.report(orphan);
+            }
+            let Err(Ok(unwanted)) = tell.send(made) else { return };
+            let (backend, id) = (Arc::clone(&s.backend), unwanted.clone());
+            let delete = Box::pin(async move { backend.get().delete_snapshot(&id).await });
+            if let Err(error) = s.workers.bounded(s.limits.teardown, delete).await {
+                let mut orphan = Orphan::new(format!("snapshot {unwanted}, which nobody waited for"), Some(&s));
+                (orphan.marker, orphan.labels, orphan.error) = (Some(marker), kept, Some(error));
+                s.workers.open.report(orphan);
+            }
+        });
+        done(told.await).map_err(&stamp)
+    }
+
+    /// Makes a copy of the sandbox: a sandbox of its own, with the same files, environment, network policy and caps, its own
+    /// lifetime and labels. From then on the two are apart. Whether what runs is copied too is the provider's affair; the
+    /// source goes on. `FORK`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for a label or lifetime; `wrong-state` while it is paused or stopped; those of
+    /// [`Client::create`] that come from the provider.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the copy, not the duty to end it.
+    pub async fn fork(&self, request: ForkSandbox) -> Result<Self> {
+        let lease = self.lease()?;
+        let stamp = lease.stamp("fork");
+        need(&lease.facts, Capability::Fork).map_err(&stamp)?;
+        lease.life.check().map_err(&stamp)?;
+        lease.spawner.open().map_err(&stamp)?;
+        // The policy is the source's, and was checked with it.
+        let mut spec = Spec::new().network(NetworkPolicy::Open);
+        (spec.labels, spec.lifetime) = (request.labels, request.lifetime);
+        let mut spec = validate::spec(spec, &lease.facts).map_err(&stamp)?;
+        spec.network = lease.network.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        spec.cwd = Some(lease.cwd.clone());
+        spec.command_timeout = Some(lease.command_timeout);
+        let made = lease::create(&lease.spawner, Arc::clone(&lease.facts), spec, Some(lease.id.clone()));
+        let copy = done(made.await).map_err(&stamp)?;
+        Ok(Self::new(copy, self.engine()?))
+    }
+}
+
+impl Client {
+    /// Deletes a snapshot. Gone is `Ok`. `SNAPSHOT`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for what is no id; `wrong-state` where sandboxes still need it; the transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it is deleted or not.
+    pub async fn delete_snapshot(&self, id: impl AsRef<str>) -> Result<()> {
+        let s = self.spawner("delete snapshot")?;
+        let deleted = async {
+            need(&s.facts, Capability::Snapshot)?;
+            let id = validate::snapshot(id.as_ref())?;
+            let backend = Arc::clone(&s.backend);
+            s.operate("deleting a snapshot", None, async move { backend.get().delete_snapshot(&id).await }).await
+        };
+        deleted.await.map_err(|error| self.stamp("delete snapshot", error))
+    }
+
+    /// The snapshots that this library made on this backend, all pages of them. `SNAPSHOT_LIST`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for a label; the transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn snapshots(&self, mut query: Query) -> Result<Vec<ListedSnapshot>> {
+        let s = self.spawner("list snapshots")?;
+        let pages = async {
+            need(&s.facts, Capability::SnapshotList)?;
+            validate::label_query(&query)?;
+            let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+            loop {
+                let (backend, asked) = (Arc::clone(&s.backend), query.clone());
+                let work = async move { backend.get().list_snapshots(&asked).await };
+                let page = s.operate("a list of snapshots", None, work).await?;
+                all.extend(page.items);
+                match page.next {
+                    None => return Ok(all),
+                    Some(next) if seen.insert(next.clone()) => query.cursor = Some(next),
+                    Some(_) => {
+                        let message = "the pages of the list of snapshots go round in a circle";
+                        return Err(Error::new(ErrorKind::Protocol, message));
+                    }
+                }
+            }
+        };
+        pages.await.map_err(|error| self.stamp("list snapshots", error))
+    }
+}
