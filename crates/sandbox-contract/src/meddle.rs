@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo,
-    ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query, ReadFile,
-    Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec,
-    Stat, Stop, TakeSnapshot, Tasks, WriteFile,
+    Attempt, Backend, Body, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts, Fate,
+    FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, OpenPort, Page, Pause, PutTree,
+    Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId,
+    SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -42,7 +42,7 @@ pub(crate) enum Point {
     Fork,
     /// Making and deleting snapshots.
     Snapshot,
-    /// Another policy, and what was reached.
+    /// Another policy, what was reached, and ports.
     Network,
     /// Any operation on files or trees.
     Files,
@@ -240,6 +240,7 @@ impl<I: Instance> Instance for Meddled<I> {
     }
 
     forward! { Network:
+        open_port(request: OpenPort) -> Endpoint;
         set_network(request: SetNetwork) -> ();
         destinations(request: ListDestinations) -> Vec<Destination>;
     }

@@ -108,6 +108,8 @@ catalogue! {
     DynamicNetwork = "DYNAMIC_NETWORK";
     /// What a sandbox reaches can be recorded, with nothing blocked (`NetworkPolicy::Learn`).
     Learn = "LEARN";
+    /// A port inside can be reached from outside.
+    Ports = "PORTS";
 }
 
 impl std::fmt::Display for Capability {

@@ -1,9 +1,9 @@
 //! The traits of a live sandbox and of a command in it.
 
 use crate::{
-    Body, Destination, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations, ListDir, MakeDir, Pause,
-    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Signal, SnapshotId, Stat, Stop,
-    TakeSnapshot, WriteFile,
+    Body, Destination, Endpoint, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations, ListDir,
+    MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Signal,
+    SnapshotId, Stat, Stop, TakeSnapshot, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -111,6 +111,16 @@ pub trait Instance: Send + Sync + 'static {
     /// `gone`, and the transport kinds.
     fn set_network(&self, _request: &SetNetwork) -> impl Future<Output = Result<()>> + Send {
         async { Err(Error::unsupported("another network policy")) }
+    }
+
+    /// Makes a port inside reachable at an address of its own, whatever the network policy, and whether somebody listens yet or
+    /// not. Asked again, it is the same. `PORTS`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, `capacity`, and the transport kinds.
+    fn open_port(&self, _request: &OpenPort) -> impl Future<Output = Result<Endpoint>> + Send {
+        async { Err(Error::unsupported("ports")) }
     }
 
     /// What was reached so far while the policy was `Learn`, each once, in any order. `LEARN`.

@@ -150,6 +150,7 @@ impl Backend for Plain {
             .absent(C::Snapshot, "not written yet: the engine could commit a container to an image")
             .absent(C::SnapshotList, "there are no snapshots")
             .absent(C::Fork, "the engine has no call that copies a container")
+            .absent(C::Ports, "the engine publishes ports of containers with a network, and only when they are made")
             .absent(C::DynamicNetwork, "a container's network is chosen when it is made")
             .absent(C::Learn, NO_GATEWAY)
             .absent(C::OwnerLease, "nothing inside notices that its owner died; the lifetime ends it")

@@ -182,6 +182,7 @@ impl Fake {
                 user: plan.user,
                 users: plan.users,
                 link: Link::new(number, plan.network),
+                ports: BTreeMap::new(),
                 resources: plan.resources,
                 created: state.timers.now(),
                 lifetime: state.timers.set(lifetime, Timer::Lifetime(number)),

@@ -40,6 +40,7 @@ pub(crate) fn info() -> Facts {
         AllowPort,
         DynamicNetwork,
         Learn,
+        Ports,
         Pids,
         Labels,
         List,

@@ -7,6 +7,7 @@ mod facts;
 mod files;
 mod fs;
 mod image;
+mod port;
 mod process;
 mod program;
 mod provider;

@@ -5,14 +5,15 @@ use crate::{
     backend::unknown_user,
     files::{self, Pieces},
     fs::{Fs, Who, pack, unpack},
+    port::Relay,
     program::{Found, find, join},
     world::Timer,
     world::{Env, Kernel, Launch, gone, lock},
 };
 use sandbox_core::{
-    Body, Destination, Error, Exec, Extend, FileInfo, GetTree, Instance, ListDestinations, ListDir, MakeDir, Pause,
-    PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, SnapshotId, Stat, Stop,
-    TakeSnapshot, WriteFile, labels,
+    Body, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, GetTree, Instance, ListDestinations,
+    ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork,
+    SnapshotId, Stat, Stop, TakeSnapshot, WriteFile, labels,
 };
 use std::{
     fmt,
@@ -135,6 +136,24 @@ impl Instance for FakeSandbox {
 
     async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
         self.kernel.act(|state, _| state.snapshot(self.room, &request.labels))
+    }
+
+    async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {
+        let known = |room: &crate::world::Room| room.ports.get(&request.port).map(Relay::at);
+        let there = self.kernel.with(|state, _| state.working(self.room).map(|room| known(room)))?;
+        let at = match there {
+            Some(at) => at,
+            None => {
+                let relay = Relay::open(&self.kernel, self.room, request.port).map_err(|error| {
+                    Error::new(ErrorKind::Capacity, "no port of this host is free").with_source(error).applied(false)
+                })?;
+                self.kernel.with(|state, _| {
+                    let room = state.working(self.room)?;
+                    Ok::<_, Error>(room.ports.entry(request.port).or_insert(relay).at())
+                })?
+            }
+        };
+        Ok(Endpoint::tcp(at.ip().to_string(), at.port()))
     }
 
     async fn set_network(&self, request: &SetNetwork) -> Result<()> {

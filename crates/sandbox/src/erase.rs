@@ -3,10 +3,10 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Boxed, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate,
-    FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, Page, Pause, PutTree, Query,
-    ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId,
-    SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
+    Attempt, Backend, Body, Boxed, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts,
+    Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, OpenPort, Page, Pause,
+    PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal,
+    SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ twin! { DynInstance of Instance: ;
     restart(request: &'a Restart) -> Result<()>;
     extend(request: &'a Extend) -> Result<()>;
     snapshot(request: &'a TakeSnapshot) -> Result<SnapshotId>;
+    open_port(request: &'a OpenPort) -> Result<Endpoint>;
     set_network(request: &'a SetNetwork) -> Result<()>;
     destinations(request: &'a ListDestinations) -> Result<Vec<Destination>>;
     read_file(request: &'a ReadFile) -> Result<Body>;

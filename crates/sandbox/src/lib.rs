@@ -28,9 +28,9 @@ pub use process::{Input, Process, ProcessEvent};
 pub use registry::Registry;
 pub use sandbox::Sandbox;
 pub use sandbox_core::{
-    Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Destination, Error, ErrorKind, Facts,
-    Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed, ListedSnapshot, Meta, Mode,
-    NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, Provider, Query, Resource, Resources,
+    Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Destination, Endpoint, Error, ErrorKind,
+    Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed, ListedSnapshot, Meta,
+    Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, Provider, Query, Resource, Resources,
     Result, Retry, Rule, RuleTarget, SandboxId, Secret, SetMeta, Signal, SnapshotId, Spec, Status, Support,
     TakeSnapshot, WriteFile, labels,
 };

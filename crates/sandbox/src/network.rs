@@ -5,7 +5,9 @@ use crate::{
     phase::asked,
     validate::{self, need},
 };
-use sandbox_core::{Capability, Destination, ListDestinations, NetworkPolicy, Result, SetNetwork};
+use sandbox_core::{
+    Capability, Destination, Endpoint, Error, ListDestinations, NetworkPolicy, OpenPort, Result, SetNetwork,
+};
 use std::sync::{Arc, PoisonError};
 
 impl Sandbox {
@@ -38,6 +40,32 @@ impl Sandbox {
             Ok(())
         })
         .await
+    }
+
+    /// Makes a port of the sandbox reachable: through the address that this answers, and no other, until the sandbox ends. The
+    /// network policy is about what the sandbox reaches, not about this. Nobody has to listen yet; asked again, it is the same
+    /// address. `PORTS`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for port zero; `wrong-state` while it is paused or stopped; `capacity`; `gone`; the
+    /// transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: what was opened ends with the sandbox.
+    pub async fn port(&self, port: u16) -> Result<Endpoint> {
+        let lease = self.lease()?;
+        let stamp = lease.stamp("port");
+        need(&lease.facts, Capability::Ports).map_err(&stamp)?;
+        if port == 0 {
+            let error = Error::invalid("port 0").with_hint("name the port that a program in the sandbox listens at");
+            return Err(stamp(error));
+        }
+        lease.life.check().map_err(&stamp)?;
+        let instance = Arc::clone(&lease.instance);
+        let work = async move { instance.get().open_port(&OpenPort::new(port)).await };
+        lease.spawner.operate("opening a port", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)
     }
 
     /// What the sandbox has reached so far while its policy was [`NetworkPolicy::Learn`], each once, sorted. `LEARN`.

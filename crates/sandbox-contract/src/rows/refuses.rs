@@ -72,8 +72,8 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             let attach = async { cx.client().attach("contract-unknown").await };
             refused(cx, capability, "an attach", attach).await?;
         }
-        Pause | Snapshot | Fork | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne | Term
-        | Signals | User | Files | Tree | FileMeta => {
+        Pause | Ports | Snapshot | Fork | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne
+        | Term | Signals | User | Files | Tree | FileMeta => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -143,6 +143,12 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             let asked = cx.meddling().calls(Point::Fork);
             refused(cx, capability, "a copy", sandbox.fork(ForkSandbox::new())).await?;
             ensure!(cx.meddling().calls(Point::Fork) == asked, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        Ports => {
+            let asked = cx.meddling().calls(Point::Network);
+            refused(cx, capability, "a port", sandbox.port(8080)).await?;
+            ensure!(cx.meddling().calls(Point::Network) == asked, "{capability}: the adapter was asked all the same");
             return untouched(cx, &sandbox).await;
         }
         DynamicNetwork => {

@@ -28,7 +28,7 @@ pub(crate) use snapshot::Origin;
 pub(crate) use state::{Birth, Launch, State, gone};
 pub(crate) use timers::{Key, Timer};
 
-use crate::image::Catalogue;
+use crate::{image::Catalogue, port::Relay};
 use executor::Executor;
 use leader::Leaders;
 use std::{
@@ -162,6 +162,8 @@ pub(crate) struct After {
     pub(crate) wakers: Vec<Waker>,
     /// Of processes that ended.
     pub(crate) tasks: Vec<Arc<Task>>,
+    /// Listeners of sandboxes that ended.
+    pub(crate) relays: Vec<Relay>,
     /// A timer was set that time may be moved for.
     pub(crate) armed: bool,
 }

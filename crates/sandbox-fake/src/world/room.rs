@@ -1,7 +1,7 @@
 //! One sandbox as its kernel knows it.
 
 use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
-use crate::{fs::Fs, image::User};
+use crate::{fs::Fs, image::User, port::Relay};
 use sandbox_core::{Resources, SandboxId};
 use std::{
     collections::BTreeMap,
@@ -19,6 +19,8 @@ pub(crate) struct Room {
     pub(crate) user: User,
     pub(crate) users: Arc<[User]>,
     pub(crate) link: Link,
+    /// Its ports that are reached from outside.
+    pub(crate) ports: BTreeMap<u16, Relay>,
     /// All of them set: what is asked for, else the default.
     pub(crate) resources: Resources,
     pub(crate) created: Duration,

@@ -288,6 +288,7 @@ impl State {
             self.timers.cancel(&entry.lifetime);
             after.wakers.append(&mut entry.gone);
             after.wakers.append(&mut entry.freezer.wakers);
+            after.relays.extend(std::mem::take(&mut entry.ports).into_values());
             for command in entry.commands.values_mut() {
                 command.output.ignore(after);
             }

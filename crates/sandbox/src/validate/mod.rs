@@ -25,6 +25,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::Snapshot => "download what is to be kept",
         Capability::SnapshotList => "leave out the labels, and keep the ids of snapshots",
         Capability::Fork => "create another sandbox, and copy files into it",
+        Capability::Ports => "talk to the program through its own streams",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

@@ -71,6 +71,9 @@ async fn every_method_of_an_adapter_is_reached() {
     assert_eq!(said.count("set network"), 1, "an equal policy is no change");
     let names: Vec<_> = sandbox.destinations().await.unwrap().into_iter().filter_map(|one| one.name).collect();
     assert_eq!(names, ["a.test", "b.test"]);
+    let endpoint = sandbox.port(2).await.unwrap();
+    assert_eq!((&*endpoint.url, endpoint.headers[0].1.expose().as_str()), ("https://x.test", "hunter2"));
+    assert!(!format!("{endpoint:?}").contains("hunter2"), "{endpoint:?}");
     let snapshot = sandbox.snapshot(TakeSnapshot::new().label("a", "b")).await.unwrap();
     assert_eq!(client.snapshots(Query::new()).await.unwrap()[0].id, snapshot);
     client.delete_snapshot(&snapshot).await.unwrap();

@@ -2,6 +2,7 @@
 
 mod change;
 mod deny;
+mod ports;
 
 use crate::{
     Canary, Ctx, Reach,
@@ -11,7 +12,7 @@ use crate::{
 use sandbox::Sandbox;
 use sandbox_core::{
     Capability::{
-        AllowCidr, AllowHost, AllowIpv4, AllowIpv6, AllowPort, AllowWildcard, Deny, DynamicNetwork, Learn, Run,
+        AllowCidr, AllowHost, AllowIpv4, AllowIpv6, AllowPort, AllowWildcard, Deny, DynamicNetwork, Learn, Ports, Run,
     },
     NetworkPolicy,
 };
@@ -40,6 +41,9 @@ pub(crate) static ROWS: &[Row] = &[
     row!("network::names_that_no_rule_has_are_asked_of_nobody", names_that_no_rule_has).needs(&[Run, AllowHost]),
     row!("network::an_address_of_an_allowed_name_alone_is_not_allowed", an_address_of_an_allowed_name)
         .needs(&[Run, AllowHost]),
+    row!("network::a_port_is_reached_through_its_address_alone", ports::through_its_address_alone).needs(&[Run, Ports]),
+    row!("network::a_port_is_opened_whatever_the_policy", ports::whatever_the_policy).needs(&[Run, Ports]),
+    row!("network::a_port_ends_with_its_sandbox", ports::ends_with_its_sandbox).needs(&[Run, Ports]),
     row!("network::learning_records_and_blocks_nothing", change::learning).needs(&[Run, Learn]),
     row!("network::a_change_holds_for_new_connections", change::new_connections).needs(&[Run, Deny, DynamicNetwork]),
     row!("network::a_change_cuts_what_it_forbids", change::live_connections).needs(&[Run, Deny, DynamicNetwork]),
@@ -108,9 +112,11 @@ async fn names_that_no_rule_has(cx: &Ctx) -> Done {
     let canary = deny::canary_at(cx, Reach::Lookup).await?;
     let lookup = || cx.probes().lookup(&*canary.host).timeout(cx.secs(20));
     let (hits, sandbox) = (canary.hits(), cx.sandbox_of(cx.spec().network(allow(&canary.host)?)).await?);
-    cx.run(&sandbox, lookup()).await?;
+    let asked = cx.run(&sandbox, lookup()).await?;
     if canary.hits() == hits {
-        unproven!("the positive control cannot be made here: a name that a rule has is not looked up outside");
+        unproven!(
+            "{asked:?}: the positive control cannot be made here: a name that a rule has is not looked up outside"
+        );
     }
     let (hits, sandbox) = (canary.hits(), cx.sandbox_of(cx.spec().network(allow("other.invalid")?)).await?);
     let output = cx.run(&sandbox, lookup()).await?;

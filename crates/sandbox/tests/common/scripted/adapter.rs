@@ -5,10 +5,10 @@
 use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Destination, Error, Event, Events, Exec, Extend, Facts, Fate, FileInfo,
-    FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir, Page, Pause,
-    PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal,
-    SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
+    Attempt, Backend, Body, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts, Fate,
+    FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
+    OpenPort, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, Secret,
+    SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
 };
 use std::sync::Arc;
 
@@ -167,6 +167,11 @@ impl Instance for Methods {
         self.0.notes.say("snapshot");
         (self.0.script.shift)("snapshot").await?;
         Ok(SnapshotId::new("kept"))
+    }
+
+    async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {
+        self.0.notes.say("open port");
+        Ok(Endpoint::https("x.test").header("X-Token", Secret::new(format!("hunter{}", request.port))))
     }
 
     async fn set_network(&self, _: &SetNetwork) -> Result<()> {
