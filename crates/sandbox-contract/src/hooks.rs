@@ -114,6 +114,11 @@ hooks! {
     fail_create_at(usize) -> bool;
     /// Arms a failure of the provider for the next create; answers words that have to be in the error or its causes.
     provider_failure(()) -> String;
+    /// Makes the provider refuse the next create because the account's quota is used up.
+    exhaust_quota(()) -> ();
+    /// How many sandboxes one page of the provider's list has at most, in a subject that is set up so that few are enough; `None`
+    /// where the provider has no pages.
+    page_size(()) -> Option<usize>;
     /// Makes the provider slow: the next create takes longer than any timeout of the suite.
     slow_create(()) -> ();
     /// Makes the provider never answer the next destroy.

@@ -202,6 +202,14 @@ probes! {
     };
     /// A fork bomb.
     fork_bomb() = || Command::shell("b() { b | b & }; b; sleep 2");
+    /// Writes `1` where neither the program nor what it starts can gain privileges, else `0`.
+    privileges() = || Command::shell("while read -r k v; do [ \"$k\" = NoNewPrivs: ] && echo $v; done </proc/self/status");
+    /// Ends with 0 where something is at the path, with 1 where nothing is.
+    exists(path: String) = |path| sh(r#"test -e "$1""#, [path]);
+    /// Writes what names the namespaces `pid`, `net`, `mnt`, `ipc` and `uts` of the program, a line each, as the kernel does.
+    namespaces() = || Command::shell("for n in pid net mnt ipc uts; do readlink /proc/self/ns/$n; done");
+    /// Writes all variables that can be seen in the sandbox, the program's own and those of every other process.
+    every_variable() = || Command::shell(r"env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\000' '\n'");
     /// Writes the process id of the program.
     pid() = || Command::shell("echo $$");
 }

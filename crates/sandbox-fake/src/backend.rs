@@ -21,9 +21,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How many sandboxes one page of an enumeration has.
-const PAGE: usize = 100;
-
 impl Backend for Fake {
     type Instance = FakeSandbox;
 
@@ -125,17 +122,17 @@ impl Backend for Fake {
             None => 0,
         };
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
-        let mut found: Vec<(u64, Listed)> = self.kernel().act(|state, _| {
+        let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
             let later = state.rooms.range(after + 1..);
             let matching =
                 later.filter(|(_, room)| query.labels.iter().all(|(name, value)| room.labels.get(name) == Some(value)));
             let listed = matching.map(|(number, room)| {
                 (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
             });
-            listed.take(PAGE + 1).collect()
+            (listed.take(state.page + 1).collect(), state.page)
         });
-        let more = found.len() > PAGE;
-        found.truncate(PAGE);
+        let more = found.len() > page;
+        found.truncate(page);
         let last = found.last().map(|(number, _)| number.to_string());
         let items = found.into_iter().map(|(_, listed)| listed).collect();
         Ok(match last {
@@ -171,6 +168,11 @@ impl Fake {
         let kernel = self.kernel();
         let cwd = plan.cwd.clone();
         let (number, id) = kernel.act(|state, _| {
+            if state.quota.is_some_and(|most| state.rooms.len() >= most) {
+                return Err(Error::new(ErrorKind::QuotaExceeded, format!("{} sandboxes live", state.rooms.len()))
+                    .with_hint("end one of them, or raise the quota with `World::set_quota`")
+                    .applied(false));
+            }
             state.last_room += 1;
             let number = state.last_room;
             let id = SandboxId::new(format!("fake-{number}"));
@@ -199,8 +201,8 @@ impl Fake {
                 gone: Vec::new(),
             };
             state.rooms.insert(number, room);
-            (number, id)
-        });
+            Ok((number, id))
+        })?;
         let id = attempt.claim(id);
         attempt.tasks().spawn(lead(Arc::clone(kernel)));
         Ok(Made::new(id, FakeSandbox::owned(kernel, number)).cwd(cwd))

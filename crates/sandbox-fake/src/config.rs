@@ -72,6 +72,12 @@ impl Fake {
         self
     }
 
+    /// Lists so many sandboxes a page; a hundred unless set.
+    pub fn page_size(self, sandboxes: usize) -> Self {
+        self.kernel().with(|state, _| state.page = sandboxes.max(1));
+        self
+    }
+
     /// The world, to look at from outside.
     pub fn world(&self) -> World {
         self.world.clone()
@@ -125,6 +131,11 @@ impl World {
     /// The sandboxes that live, in the order in which they were made.
     pub fn sandboxes(&self) -> Vec<SandboxId> {
         self.kernel().with(|state, _| state.rooms.values().map(|room| room.id.clone()).collect())
+    }
+
+    /// Sets how many sandboxes may live at once; one more is `quota-exceeded`. `None` is no bound.
+    pub fn set_quota(&self, sandboxes: Option<usize>) {
+        self.kernel().with(|state, _| state.quota = sandboxes);
     }
 
     /// The snapshots that there are.

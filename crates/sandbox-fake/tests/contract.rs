@@ -14,13 +14,14 @@ const METADATA: &str = "169.254.169.254";
 const GATEWAY: &str = "10.255.255.254";
 const ZONE: &str = "zone.test";
 const PORT: u16 = 7;
+const PAGE: usize = 3;
 const TALKING: u16 = 8;
 
 contract_suite!(subject());
 
 fn subject() -> Subject {
     let says = format!("canary of process {}", std::process::id());
-    let fake = outside(programs(Fake::new()), &says);
+    let fake = outside(programs(Fake::new().page_size(PAGE)), &says);
     let world = fake.world();
     let probes = commands(Probes::new())
         .count({
@@ -56,6 +57,14 @@ fn subject() -> Subject {
                 std::future::ready(Ok(()))
             }
         })
+        .exhaust_quota({
+            let world = world.clone();
+            move |()| {
+                world.set_quota(Some(0));
+                std::future::ready(Ok(()))
+            }
+        })
+        .page_size(|()| std::future::ready(Ok(Some(PAGE))))
         .native_labels({
             let world = world.clone();
             move |id| std::future::ready(Ok(world.labels(&id).unwrap_or_default()))
@@ -158,6 +167,8 @@ fn commands(probes: Probes) -> Probes {
         .oom(|| Command::new("eat").arg((1_u64 << 40).to_string()))
         .many_processes(counted("many-processes"))
         .fork_bomb(|| Command::new("bomb"))
+        .exists(|path| Command::new("exists").arg(path))
+        .every_variable(|| Command::new("env"))
         .pid(|| Command::new("pid"))
 }
 
@@ -200,6 +211,7 @@ fn programs(fake: Fake) -> Fake {
             p.print("second\n").await;
             0
         })
+        .program("exists", |p| async move { i32::from(p.arg(1).is_none_or(|path| p.stat(path).is_err())) })
         .program("ticker", |p| async move {
             for tick in 0_u64.. {
                 p.print(format!("tick {tick}\n")).await;

@@ -9,7 +9,7 @@ use crate::{
 use sandbox::{Limits, Sandbox};
 use sandbox_core::{
     Amount,
-    Capability::{self, KillOne, OomStatus, Pids, Run, User},
+    Capability::{self, Files, KillOne, OomStatus, Pids, Run, User},
     Error, ErrorKind, Isolation, Mode, Resource, Resources, Spec,
 };
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub(crate) static ROWS: &[Row] = &[
     row!("create::a_hit_memory_cap_is_resource_exhausted", a_hit_memory_cap_is_told).needs(&[Run, OomStatus]),
     row!("create::a_hit_memory_cap_is_never_success", a_hit_memory_cap_is_never_success).needs(&[Run]),
     row!("create::a_cap_on_processes_holds", a_cap_on_processes_holds).needs(&[Run, Pids]),
+    row!("create::a_disk_limit_is_seen_and_holds", a_disk_limit_holds).needs(&[Files]),
+    row!("create::a_used_up_quota_is_quota_exceeded", a_used_up_quota),
     row!("create::a_fork_bomb_is_contained", a_fork_bomb_is_contained).needs(&[Run, Pids]),
 ];
 
@@ -383,6 +385,39 @@ async fn a_cap_on_processes_holds(cx: &Ctx) -> Done {
         _ => 0,
     };
     ensure!(started < 40, "40 processes under a cap of 20: {output:?}");
+    Ok(())
+}
+
+async fn a_disk_limit_holds(cx: &Ctx) -> Done {
+    let bytes = amount(cx, Resource::Disk, 4 << 20)?;
+    if bytes > 1 << 30 {
+        unproven!("the least disk of this backend is {bytes} bytes, which is too much to fill");
+    }
+    let sandbox = cx.sandbox_of(cx.spec().resources(Resources::new().disk(bytes))).await?;
+    let content = |bytes: u64| vec![0x5a; usize::try_from(bytes).unwrap_or(0)];
+    sandbox.files().write("contract-little", content(bytes / 8)).await?;
+    let written =
+        cx.within(110, "a write over the limit", sandbox.files().write("contract-much", content(bytes * 2))).await?;
+    expect_kind!(written, DiskFull, "a write of twice the disk");
+    sandbox.files().write("contract-little", content(bytes / 16)).await?;
+    match applied(cx, &sandbox).await? {
+        Some(applied) => expect_eq!(applied.disk, Some(bytes), "the disk as the provider sees it"),
+        None => unproven!("the behaviour probe `applied_resources` is missing"),
+    }
+    Ok(())
+}
+
+async fn a_used_up_quota(cx: &Ctx) -> Done {
+    let Some(exhaust) = &cx.hooks().exhaust_quota else { unproven!("the behaviour probe `exhaust_quota` is missing") };
+    drop(cx.sandbox().await?);
+    cx.within(30, "the probe `exhaust_quota`", exhaust(())).await??;
+    let created = cx.within(120, "a create over the quota", cx.client().create(cx.spec())).await?;
+    let error = expect_kind!(created, QuotaExceeded, "a create over the quota");
+    ensure!(!error.may_have_applied(), "nothing was made, and the error says otherwise: {error:?}");
+    ensure!(error.hint().is_some(), "no hint: {error:?}");
+    if cx.can_count() {
+        cx.settles_at(0, "after a create over the quota").await?;
+    }
     Ok(())
 }
 

@@ -38,6 +38,7 @@ mod create;
 mod errors;
 mod files;
 mod info;
+mod isolation;
 mod lifecycle;
 mod network;
 mod preflight;
@@ -59,5 +60,6 @@ pub(crate) static AREAS: &[&[Row]] = &[
     stream::ROWS,
     files::ROWS,
     network::ROWS,
+    isolation::ROWS,
     errors::ROWS,
 ];

@@ -74,6 +74,7 @@ fn probes(engine: &Arc<Middleman>) -> Probes {
         .slow_create(arm(|| Trouble::Hang { request: "POST /containers/create" }))
         .hang_destroy(arm(|| Trouble::Hang { request: "DELETE /containers/" }))
         .fail_destroy(fail(|| Trouble::Refuse { request: "DELETE /containers/", words: WORDS }))
+        .page_size(|()| std::future::ready(Ok(None)))
         .native_labels(|id| async move {
             let labels = inspect(&id).await?.config.and_then(|config| config.labels);
             Ok(labels.into_iter().flatten().collect())

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
     pub(crate) rooms: BTreeMap<u64, Room>,
     /// The number of the last sandbox made.
@@ -30,6 +30,25 @@ pub(crate) struct State {
     pub(crate) net: Net,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snapshot>,
     pub(crate) last_snapshot: u64,
+    /// How many sandboxes may live at once.
+    pub(crate) quota: Option<usize>,
+    /// How many sandboxes a page of an enumeration has.
+    pub(crate) page: usize,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            rooms: BTreeMap::new(),
+            last_room: 0,
+            timers: Timers::default(),
+            net: Net::default(),
+            snapshots: BTreeMap::new(),
+            last_snapshot: 0,
+            quota: None,
+            page: 100,
+        }
+    }
 }
 
 /// A program about to run.

@@ -34,6 +34,26 @@ pub(super) async fn list_filters_by_several_labels(cx: &Ctx) -> Done {
     Ok(())
 }
 
+pub(super) async fn list_gives_all_pages(cx: &Ctx) -> Done {
+    let Some(page_size) = &cx.hooks().page_size else { unproven!("the behaviour probe `page_size` is missing") };
+    let Some(size) = cx.within(30, "the probe `page_size`", page_size(())).await?? else {
+        return Err(Stop::Refused("the provider's list has no pages".into()));
+    };
+    ensure!((1..=20).contains(&size), "pages of {size}: set the subject up so that few sandboxes fill one");
+    let mut sandboxes = Vec::new();
+    for _ in 0..=2 * size {
+        sandboxes.push(cx.sandbox().await?);
+    }
+    let calls = cx.meddling().calls(Point::List);
+    let listed = cx.listed().await?;
+    let pages = cx.meddling().calls(Point::List) - calls;
+    ensure!(pages >= 3, "{} sandboxes came on {pages} pages of {size}", sandboxes.len());
+    let made: BTreeSet<_> = sandboxes.iter().map(|sandbox| sandbox.id().clone()).collect();
+    expect_eq!(listed.len(), made.len(), "how many are listed: {listed:?}");
+    expect_eq!(listed.into_iter().collect::<BTreeSet<_>>(), made, "the list of all pages");
+    Ok(())
+}
+
 pub(super) async fn labels_of_this_library_are_set(cx: &Ctx) -> Done {
     let sandbox = cx.sandbox_of(cx.spec().lifetime(cx.secs(600)).label("contract.own", "a b.c")).await?;
     let query = cx.labels().iter().fold(Query::new(), |query, (name, value)| query.label(name, value));

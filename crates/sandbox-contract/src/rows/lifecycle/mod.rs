@@ -44,6 +44,7 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::list_shows_what_is_created_and_hides_what_ended", found::list_shows_and_hides)
         .needs(&[List, Labels]),
     row!("lifecycle::list_filters_by_several_labels", found::list_filters_by_several_labels).needs(&[List, Labels]),
+    row!("lifecycle::list_gives_all_pages", found::list_gives_all_pages).needs(&[List, Labels]),
     row!("lifecycle::labels_of_this_library_are_set", found::labels_of_this_library_are_set).needs(&[List, Labels]),
     row!("lifecycle::labels_are_the_providers_own", found::labels_are_the_providers_own).needs(&[Labels]),
     row!("lifecycle::attach_runs_commands", found::attach_runs_commands).needs(&[Attach, Run]),
