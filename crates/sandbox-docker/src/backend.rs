@@ -5,7 +5,7 @@ use crate::{
     config::{Config, Target},
     create::{self, Names},
     error::{self, Meaning},
-    image, remove, sandbox,
+    image, remove, sandbox, snapshot,
     wire::{self, Engine, Link},
 };
 use bollard::{
@@ -14,7 +14,7 @@ use bollard::{
 };
 use sandbox_core::{
     Attempt, Backend, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Listed, Made,
-    NetworkPolicy, Page, Query, Resource, Result, SandboxId, Spec, Tasks, labels,
+    NetworkPolicy, Page, Query, Resource, Result, SandboxId, SnapshotId, SnapshotPage, Spec, Tasks, labels,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -128,6 +128,8 @@ impl Backend for Plain {
                 C::Attach,
                 C::Lifetime,
                 C::Pause,
+                C::Snapshot,
+                C::SnapshotList,
             ])
             .emulated(C::Files, "trees of one file, and the image's sh and its usual commands")
             .emulated(C::FileMeta, "the image's sh with stat, chmod, chown and touch")
@@ -147,8 +149,6 @@ impl Backend for Plain {
             .absent(C::AllowPort, NO_GATEWAY)
             .absent(C::StopStart, "a container that ends is removed, and its files with it")
             .absent(C::Extend, "the first process counts the lifetime, and cannot be told of another")
-            .absent(C::Snapshot, "not written yet: the engine could commit a container to an image")
-            .absent(C::SnapshotList, "there are no snapshots")
             .absent(C::Fork, "the engine has no call that copies a container")
             .absent(C::Ports, "the engine publishes ports of containers with a network, and only when they are made")
             .absent(C::DynamicNetwork, "a container's network is chosen when it is made")
@@ -195,16 +195,25 @@ impl Backend for Plain {
     }
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Container>> {
-        let image_name = spec.image.as_deref().or(self.config.image.as_deref()).ok_or_else(|| {
-            Error::invalid("no image")
-                .with_hint("write `docker+plain://IMAGE`, set the spec's `image`, or `Plain::default_image`")
-        })?;
+        let named = spec.image.as_deref().or(self.config.image.as_deref());
         let prepare = async {
             let link = self.link().await?;
             self.check_runtime(&link.engine)?;
-            Ok((link, image::present(link, &self.config, image_name).await?))
+            if let Some(id) = &spec.snapshot {
+                let image = snapshot::image(link, id).await?;
+                return Ok((link, image, id.as_str()));
+            }
+            let name = named.ok_or_else(|| {
+                Error::invalid("no image")
+                    .with_hint("write `docker+plain://IMAGE`, set the spec's `image`, or `Plain::default_image`")
+            })?;
+            Ok((link, image::present(link, &self.config, name).await?, name))
         };
-        let (link, image) = attempt.before_dispatch(prepare).await?;
+        let (link, image, image_name) = attempt.before_dispatch(prepare).await?;
+        let emptied = spec.snapshot.iter().flat_map(|_| snapshot::emptied(&image));
+        let mut whole = spec.clone();
+        whole.labels = emptied.chain(spec.labels.clone()).collect();
+        let spec = &whole;
         let name = format!("{PREFIX}{}", attempt.marker());
         if !wire::sound(&name) {
             return Err(Error::new(ErrorKind::Internal, format!("{name:?} is no name for a container")).applied(false));
@@ -251,6 +260,14 @@ impl Backend for Plain {
         let cwd = found.config.and_then(|config| config.working_dir).filter(|path| path.starts_with('/'));
         Ok(Made::new(id.clone(), Container::new(Arc::clone(link), id, tasks.clone()))
             .cwd(cwd.unwrap_or_else(|| "/".into())))
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        snapshot::delete(self.link().await?, id).await
+    }
+
+    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+        snapshot::list(self.link().await?, query).await
     }
 
     async fn list(&self, query: &Query) -> Result<Page> {
@@ -301,6 +318,6 @@ fn working_dir(image: &ImageInspect) -> String {
     stated.filter(|path| path.starts_with('/')).unwrap_or_else(|| "/".into())
 }
 
-fn sorted(labels: Option<HashMap<String, String>>) -> BTreeMap<String, String> {
+pub(crate) fn sorted(labels: Option<HashMap<String, String>>) -> BTreeMap<String, String> {
     labels.into_iter().flatten().collect()
 }

@@ -13,6 +13,7 @@ mod process;
 mod provider;
 mod remove;
 mod sandbox;
+mod snapshot;
 mod wire;
 
 pub use backend::Plain;

@@ -1,13 +1,14 @@
 //! One container.
 
 use crate::{
-    ExecEvents, Input, error, files, pause, process,
+    ExecEvents, Input, error, files, pause, process, snapshot,
     wire::{self, Link},
 };
 use bollard::{errors::Error as Wire, models::ContainerInspectResponse};
 use futures_util::StreamExt;
 use sandbox_core::{
-    Body, Error, ErrorKind, Exec, FileInfo, GetTree, Instance, Pause, PutTree, Result, Resume, SandboxId, Stat, Tasks,
+    Body, Error, ErrorKind, Exec, FileInfo, GetTree, Instance, Pause, PutTree, Result, Resume, SandboxId, SnapshotId,
+    Stat, TakeSnapshot, Tasks,
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -60,6 +61,10 @@ impl Instance for Container {
 
     async fn resume(&self, _: &Resume) -> Result<()> {
         pause::resume(&self.link, &self.id).await
+    }
+
+    async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
+        snapshot::take(&self.link, &self.id, request).await
     }
 
     async fn stat_tree(&self, request: &Stat) -> Result<FileInfo> {
