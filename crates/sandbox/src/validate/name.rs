@@ -133,6 +133,16 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_snapshots_are_those_of_images() {
+        for fine in ["sha256:0f", "team/name:tag", "fake-snapshot-1", "a.b_c"] {
+            assert!(snapshot(fine).is_ok(), "{fine}");
+        }
+        for wrong in ["", "/a", "a/", "a//b", "../a", "a/../b", "-a", "a:-b", "a b", "a?b", "a%2f"] {
+            assert!(snapshot(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn ids_cannot_leave_their_place_in_a_url() {
         for wrong in ["", "../../info?x=", "a b", "a/b", "a%2f", ".", "-f", "a\n"] {
             assert!(id(wrong).is_err(), "{wrong}");

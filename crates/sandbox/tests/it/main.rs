@@ -12,6 +12,7 @@ mod files;
 mod follow;
 mod output;
 mod panics;
+mod phase;
 mod process;
 mod reach;
 mod ready;
