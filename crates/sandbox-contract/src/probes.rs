@@ -203,7 +203,7 @@ probes! {
     /// A fork bomb.
     fork_bomb() = || Command::shell("b() { b | b & }; b; sleep 2");
     /// Writes `1` where neither the program nor what it starts can gain privileges, else `0`.
-    privileges() = || Command::shell("while read -r k v; do [ \"$k\" = NoNewPrivs: ] && echo $v; done </proc/self/status");
+    privileges() = || Command::shell("while read -r k v; do [ \"$k\" = NoNewPrivs: ] && echo $v; done </proc/self/status; :");
     /// Ends with 0 where something is at the path, with 1 where nothing is.
     exists(path: String) = |path| sh(r#"test -e "$1""#, [path]);
     /// Writes what names the namespaces `pid`, `net`, `mnt`, `ipc` and `uts` of the program, a line each, as the kernel does.
