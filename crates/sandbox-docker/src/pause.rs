@@ -6,9 +6,20 @@ use crate::{
 };
 use bollard::errors::Error as Wire;
 use sandbox_core::{Result, SandboxId};
+use std::time::Duration;
 
 pub(crate) async fn pause(link: &Link, id: &SandboxId) -> Result<()> {
-    let done = link.docker.pause_container(wire::id(id)?).await;
+    let path = wire::id(id)?;
+    let mut done = link.docker.pause_container(path).await;
+    for _ in 1..TRIES {
+        // The runtime gives up, and lets the container go on, where processes come and go faster than it freezes them.
+        if !matches!(&done, Err(Wire::DockerResponseServerError { message, .. }) if message.contains("unable to freeze"))
+        {
+            break;
+        }
+        tokio::time::sleep(AGAIN).await;
+        done = link.docker.pause_container(path).await;
+    }
     settled(done, "already paused").map_err(|wire| error::fault("pausing the container", Meaning::EXEC, wire))
 }
 
@@ -16,6 +27,10 @@ pub(crate) async fn resume(link: &Link, id: &SandboxId) -> Result<()> {
     let done = link.docker.unpause_container(wire::id(id)?).await;
     settled(done, "is not paused").map_err(|wire| error::fault("resuming the container", Meaning::EXEC, wire))
 }
+
+/// How often a container is frozen that does not hold still (seen with runc 1.1 on a busy host).
+const TRIES: usize = 20;
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// It is as it was asked to be.
 fn settled(done: Result<(), Wire>, words: &str) -> Result<(), Wire> {
