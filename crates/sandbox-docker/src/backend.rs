@@ -3,18 +3,21 @@
 use crate::{
     Container, Pull, PullProgress,
     config::{Config, Target},
-    create::{self, Names},
-    error::{self, Meaning},
-    image, remove, sandbox, snapshot,
+    create::{self, Running},
+    error::Meaning,
+    image,
+    limits::{
+        Caps, DEFAULT_CPU_MILLIS, DEFAULT_MEMORY, DEFAULT_PIDS, LEAST_CPU_MILLIS, LEAST_MEMORY, LONGEST_LIFETIME,
+        MOST_MEMORY,
+    },
+    own::{self, Named},
+    remove, sandbox, snapshot,
     wire::{self, Engine, Link},
 };
-use bollard::{
-    models::{ContainerInspectResponse, ImageInspect},
-    query_parameters::{ListContainersOptionsBuilder, ListNetworksOptionsBuilder},
-};
+use bollard::models::ImageInspect;
 use sandbox_core::{
-    Attempt, Backend, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Listed, Made,
-    NetworkPolicy, Page, Query, Resource, Result, SandboxId, SnapshotId, SnapshotPage, Spec, Tasks, labels,
+    Attempt, Backend, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Listed, Made, Page,
+    Query, Resource, Result, SandboxId, SnapshotId, SnapshotPage, Spec, Tasks, labels,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,17 +27,6 @@ use std::{
 use tokio::sync::OnceCell;
 
 const NAME: &str = "docker+plain";
-pub(crate) const PREFIX: &str = "sandbox-";
-
-pub(crate) const DEFAULT_MEMORY: u64 = 2 << 30;
-/// The engine refuses less.
-const LEAST_MEMORY: u64 = 6 << 20;
-pub(crate) const DEFAULT_CPU_MILLIS: u64 = 1000;
-/// The kernel takes no quota below a millisecond in its period of a hundred.
-const LEAST_CPU_MILLIS: u64 = 10;
-pub(crate) const DEFAULT_PIDS: u32 = 512;
-/// A bound that every `sleep` can count to.
-const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Containers of a Docker engine, one exec per command. Made by [`Docker::plain`](crate::Docker::plain).
 ///
@@ -92,7 +84,13 @@ impl Plain {
         self.link.get_or_try_init(async || Ok(Arc::new(Link::open(&self.config).await?))).await
     }
 
-    fn check_runtime(&self, engine: &Engine) -> Result<()> {
+    fn check_engine(&self, engine: &Engine) -> Result<()> {
+        if !engine.seccomp {
+            return Err(Error::unsupported(
+                "the engine cannot filter system calls, so commands could end the lifetime",
+            )
+            .with_hint("use a kernel and an engine with seccomp; `docker info` lists it under its security options"));
+        }
         let Some(name) = self.config.runtime.as_deref().filter(|name| !engine.runtimes.contains_key(*name)) else {
             return Ok(());
         };
@@ -160,7 +158,7 @@ impl Backend for Plain {
                 "2026-11-30",
             ))
             .resource(Resource::Cpu, Honoured::limit(DEFAULT_CPU_MILLIS).min(LEAST_CPU_MILLIS))
-            .resource(Resource::Memory, Honoured::limit(DEFAULT_MEMORY).min(LEAST_MEMORY))
+            .resource(Resource::Memory, Honoured::limit(DEFAULT_MEMORY).min(LEAST_MEMORY).max(MOST_MEMORY))
             .resource(Resource::Disk, Honoured::nothing())
             .default_pids(DEFAULT_PIDS)
             .max_lifetime(LONGEST_LIFETIME)
@@ -171,7 +169,7 @@ impl Backend for Plain {
 
     async fn probe(&self, _spec: &Spec) -> Result<Option<Facts>> {
         let engine = &self.link().await?.engine;
-        self.check_runtime(engine)?;
+        self.check_engine(engine)?;
         let mut facts = self.info();
         if !engine.memory_limit {
             facts = facts.resource(Resource::Memory, Honoured::nothing());
@@ -195,10 +193,11 @@ impl Backend for Plain {
     }
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Container>> {
+        Caps::of(spec)?;
         let named = spec.image.as_deref().or(self.config.image.as_deref());
         let prepare = async {
             let link = self.link().await?;
-            self.check_runtime(&link.engine)?;
+            self.check_engine(&link.engine)?;
             if let Some(id) = &spec.snapshot {
                 let image = snapshot::image(link, id).await?;
                 return Ok((link, image, id.as_str()));
@@ -214,23 +213,9 @@ impl Backend for Plain {
         let mut whole = spec.clone();
         whole.labels = emptied.chain(spec.labels.clone()).collect();
         let spec = &whole;
-        let name = format!("{PREFIX}{}", attempt.marker());
-        if !wire::sound(&name) {
-            return Err(Error::new(ErrorKind::Internal, format!("{name:?} is no name for a container")).applied(false));
-        }
-        let open = match spec.effective_network() {
-            NetworkPolicy::Open => true,
-            NetworkPolicy::Deny => false,
-            NetworkPolicy::Allow(rules) if rules.is_empty() => false,
-            _ => {
-                return Err(Error::unsupported("network rules on plain containers")
-                    .with_hint("use NetworkPolicy::Deny or Open"));
-            }
-        };
-        let id = create::run(link, &self.config, spec, attempt, &Names { container: &name, image: image_name, open })
-            .await?;
+        let Running { id, container } = create::run(link, &self.config, spec, attempt, image_name).await?;
         let cwd = spec.cwd.clone().unwrap_or_else(|| working_dir(&image));
-        Ok(Made::new(id.clone(), Container::new(Arc::clone(link), id, attempt.tasks())).cwd(cwd))
+        Ok(Made::new(id, Container::new(Arc::clone(link), container, attempt.tasks())).cwd(cwd))
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -238,27 +223,38 @@ impl Backend for Plain {
             return Ok(()); // Nothing can have such a name.
         }
         let link = self.link().await?;
-        let name = remove::container(link, id.as_str()).await?;
-        remove::network(link, name.as_deref().unwrap_or(id.as_str())).await
+        match own::find(link, id, Meaning::DESTROY).await? {
+            Named::Sandbox(found) => {
+                remove::container(link, &found.container).await?;
+                remove::networks(link, &found.marker).await
+            }
+            Named::Foreign => Err(Error::invalid(format!("{id} is a container, but no sandbox of this library"))
+                .with_hint(format!("if it shall go, run `docker rm --force {id}`"))),
+            Named::Nothing => match own::marker(id.as_str()) {
+                Some(marker) => remove::networks(link, marker).await,
+                None => Ok(()),
+            },
+        }
     }
 
     async fn attach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<Container>> {
-        let path = wire::id(id)?;
-        let link = self.link().await?;
-        let found = link.docker.inspect_container(path, None).await;
-        let found = found.map_err(|wire| error::fault("looking for the container", Meaning::ATTACH, wire))?;
-        if !is_ours(&found) {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("{id} is a container, but no sandbox of this library"),
-            ));
+        if !wire::sound(id.as_str()) {
+            return Err(Error::new(ErrorKind::NotFound, format!("{:?} cannot be the id of a container", id.as_str())));
         }
-        if let Some(error) = sandbox::ended(&found) {
+        let link = self.link().await?;
+        let found = match own::find(link, id, Meaning::ATTACH).await? {
+            Named::Sandbox(found) => *found,
+            Named::Foreign => {
+                let message = format!("{id} is a container, but no sandbox of this library");
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            Named::Nothing => return Err(Error::new(ErrorKind::NotFound, format!("the engine has no sandbox {id}"))),
+        };
+        if let Some(error) = sandbox::ended(&found.inspected) {
             return Err(error);
         }
-        let id = name_of(&found).map_or_else(|| id.clone(), SandboxId::new);
-        let cwd = found.config.and_then(|config| config.working_dir).filter(|path| path.starts_with('/'));
-        Ok(Made::new(id.clone(), Container::new(Arc::clone(link), id, tasks.clone()))
+        let cwd = found.inspected.config.and_then(|config| config.working_dir).filter(|path| path.starts_with('/'));
+        Ok(Made::new(found.id, Container::new(Arc::clone(link), found.container, tasks.clone()))
             .cwd(cwd.unwrap_or_else(|| "/".into())))
     }
 
@@ -274,43 +270,32 @@ impl Backend for Plain {
         let link = self.link().await?;
         let mut wanted = vec![labels::MARKER.to_string()];
         wanted.extend(query.labels.iter().map(|(name, value)| format!("{name}={value}")));
-        let filters = HashMap::from([("label".to_string(), wanted)]);
-        let failed = |wire| error::fault("listing", Meaning::OTHER, wire);
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        let containers = link.docker.list_containers(Some(options)).await.map_err(failed)?;
         let mut items = Vec::new();
-        let mut seen = BTreeSet::new();
-        for container in containers {
-            let Some(name) =
-                container.names.iter().flatten().next().map(|name| name.trim_start_matches('/').to_string())
-            else {
+        let mut markers = BTreeSet::new();
+        for container in own::containers(link, &wanted, Meaning::OTHER).await? {
+            let Some(name) = own::listed_name(&container).map(String::from) else {
                 continue; // It is being removed.
             };
-            let mut listed = Listed::new(SandboxId::new(&name), sorted(container.labels));
+            let labels = sorted(container.labels);
+            let Some(marker) = labels.get(labels::MARKER).cloned() else { continue };
+            if !own::is_ours(link, Some(&name), &marker, container.image_id.as_deref()).await {
+                continue;
+            }
+            let mut listed = Listed::new(SandboxId::new(name), labels);
             if let Some(seconds) = container.created.and_then(|seconds| u64::try_from(seconds).ok()) {
                 listed = listed.created(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
             }
             items.push(listed);
-            seen.insert(name);
+            markers.insert(marker);
         }
         // A network outlives a container whose owner had died. It is what is left of that sandbox.
-        let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
-        for network in link.docker.list_networks(Some(options)).await.map_err(failed)? {
-            if let Some(name) = network.name.filter(|name| name.starts_with(PREFIX) && !seen.contains(name)) {
+        for (_, name, network) in own::networks(link, &wanted, Meaning::OTHER).await? {
+            if own::marker(&name).is_some_and(|marker| !markers.contains(marker)) {
                 items.push(Listed::new(SandboxId::new(name), sorted(network.labels)));
             }
         }
         Ok(Page::last(items))
     }
-}
-
-pub(crate) fn is_ours(found: &ContainerInspectResponse) -> bool {
-    let labels = found.config.as_ref().and_then(|config| config.labels.as_ref());
-    labels.is_some_and(|labels| labels.contains_key(labels::MARKER))
-}
-
-pub(crate) fn name_of(found: &ContainerInspectResponse) -> Option<String> {
-    found.name.as_deref().map(|name| name.trim_start_matches('/').to_string()).filter(|name| wire::sound(name))
 }
 
 fn working_dir(image: &ImageInspect) -> String {

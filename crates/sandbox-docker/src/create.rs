@@ -1,10 +1,12 @@
 //! From a name to a container that runs.
 
 use crate::{
-    backend::{DEFAULT_CPU_MILLIS, DEFAULT_MEMORY, DEFAULT_PIDS},
     config::Config,
+    confine::confined,
     error::{self, Meaning},
-    wire::{Engine, Link},
+    limits::Caps,
+    own,
+    wire::{self, Engine, Link},
 };
 use bollard::{
     container::LogOutput,
@@ -12,58 +14,63 @@ use bollard::{
     query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder},
 };
 use futures_util::StreamExt;
-use sandbox_core::{Attempt, Error, ErrorKind, Resource, Result, SandboxId, Spec};
-
-/// The capabilities of the kernel that package managers, `su` and `tar -p` need inside a sandbox; all others are dropped.
-const KEPT: [&str; 6] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "KILL"];
+use sandbox_core::{Attempt, Error, ErrorKind, NetworkPolicy, Result, SandboxId, Spec, labels};
 
 /// The container's first process. It ends when the lifetime is over, and collects the orphans of commands.
 ///
 /// As process 1 it takes no signal from inside, so it must not leave its task to a child that does: `sleep` alone would
 /// leave zombies, unless it ignores CHLD, which shells do not pass on and `env` of coreutils does. Elsewhere the shell itself
 /// counts, where its `read` takes a timeout: the trap ends a `read` when something has ended, and `jobs` makes busybox collect
-/// it.
+/// it. It waits at a terminal that nobody can write to: whoever opens `/dev/ptmx` through `/proc/1/fd` gets another one, where a pipe
+/// could be written to, and emptied again just before the shell reads.
 const FIRST_PROCESS: &str = r#"PATH="/usr/local/bin:/usr/bin:/bin${PATH:+:$PATH}"
 command -v sleep >/dev/null 2>&1 || { echo missing; exit 127; }
 echo ready
 env --ignore-signal=CHLD true 2>/dev/null && exec env --ignore-signal=CHLD sleep "$0"
 (read -r -t 1 _ </dev/null) 2>/dev/null
-[ $? = 1 ] && read -r now _ </proc/uptime || exec sleep "$0"
+[ $? = 1 ] && read -r now _ </proc/uptime && (: <>/dev/ptmx) 2>/dev/null || exec sleep "$0"
+exec 3<>/dev/ptmx
 trap : CHLD
 end=$((${now%.*} + $0))
 while read -r now _ </proc/uptime && left=$((end - ${now%.*})) && [ "$left" -gt 0 ]; do
-  read -r -t "$((left > 5 ? 5 : left))" _
+  read -r -t "$((left > 5 ? 5 : left))" _ <&3
   jobs >/dev/null
 done
 exit 0"#;
 
-/// What a sandbox is called and made from.
-pub(crate) struct Names<'a> {
-    pub(crate) container: &'a str,
-    pub(crate) image: &'a str,
-    /// Whether it gets a network.
-    pub(crate) open: bool,
+/// A container that runs.
+pub(crate) struct Running {
+    pub(crate) id: SandboxId,
+    /// The engine's own id, which no renaming changes.
+    pub(crate) container: String,
 }
 
 /// Makes what a sandbox consists of, and claims it.
-pub(crate) async fn run(
-    link: &Link,
-    config: &Config,
-    spec: &Spec,
-    attempt: &Attempt,
-    names: &Names<'_>,
-) -> Result<SandboxId> {
-    let Names { container: name, image, open } = *names;
+pub(crate) async fn run(link: &Link, config: &Config, spec: &Spec, attempt: &Attempt, image: &str) -> Result<Running> {
+    let (open, caps) = (is_open(spec)?, Caps::of(spec)?);
+    let name = own::name(attempt.marker());
+    if !wire::sound(&name) {
+        return Err(Error::new(ErrorKind::Internal, format!("{name:?} is no name for a container")).applied(false));
+    }
+    let name = name.as_str();
+    // What a destroy finds it all by, also where the caller labels nothing.
+    let mut spec = spec.clone();
+    spec.labels.insert(labels::MARKER.into(), attempt.marker().into());
+    let spec = &spec;
     // The name is ours, and network and container both have it: one destroy finds whatever was made.
     let id = attempt.expect(SandboxId::new(name));
+    let mut mode = "none".to_string();
     if open {
-        if let Err(wire) = link.docker.create_network(network(name, spec)).await {
-            let there = error::is_refusal(&wire) || link.docker.inspect_network(name, None).await.is_ok();
-            let error = error::fault("creating the sandbox's network", Meaning::START, wire);
-            return Err(settled(attempt, &id, there, without_room(error)));
+        match link.docker.create_network(network(name, spec)).await {
+            Ok(made) => mode = made.id,
+            Err(wire) => {
+                let there = error::is_refusal(&wire) || link.docker.inspect_network(name, None).await.is_ok();
+                let error = error::fault("creating the sandbox's network", Meaning::START, wire);
+                return Err(settled(attempt, &id, there, without_room(error)));
+            }
         }
     }
-    let body = container(config, &link.engine, spec, image, name, open);
+    let body = container(config, &link.engine, spec, image, caps, mode);
     let options = CreateContainerOptionsBuilder::default().name(name).build();
     let made = match link.docker.create_container(Some(options), body).await {
         Ok(made) => made,
@@ -75,8 +82,20 @@ pub(crate) async fn run(
     };
     let id = attempt.claim(id.clone());
     check_warnings(&made.warnings)?;
-    start(link, name, spec, image).await?;
-    Ok(id)
+    if !wire::sound(&made.id) {
+        return Err(Error::new(ErrorKind::Protocol, format!("the engine calls a container {:?}", made.id)));
+    }
+    start(link, &made.id, spec, image).await?;
+    Ok(Running { id, container: made.id })
+}
+
+fn is_open(spec: &Spec) -> Result<bool> {
+    match spec.effective_network() {
+        NetworkPolicy::Open => Ok(true),
+        NetworkPolicy::Deny => Ok(false),
+        NetworkPolicy::Allow(rules) if rules.is_empty() => Ok(false),
+        _ => Err(Error::unsupported("network rules on plain containers").with_hint("use NetworkPolicy::Deny or Open")),
+    }
 }
 
 /// After a refusal, and after a lost answer to a request whose work is there, what is there is all that there will be: then
@@ -93,30 +112,22 @@ fn container(
     engine: &Engine,
     spec: &Spec,
     image: &str,
-    name: &str,
-    open: bool,
+    caps: Caps,
+    network: String,
 ) -> ContainerCreateBody {
-    let amount = |resource, default| spec.resources.get(resource).map_or(default, |amount| amount.value);
-    let memory = signed(amount(Resource::Memory, DEFAULT_MEMORY));
-    let nano_cpus = signed(amount(Resource::Cpu, DEFAULT_CPU_MILLIS).saturating_mul(1_000_000));
-    let pids = i64::from(spec.resources.pids.unwrap_or(DEFAULT_PIDS));
     let host = HostConfig {
         auto_remove: Some(true),
         // An init of the engine's would have the first process as a child, which can be stopped from inside.
         init: Some(false),
         runtime: config.runtime.clone(),
-        network_mode: Some(if open { name.to_string() } else { "none".into() }),
-        cap_drop: Some(vec!["ALL".into()]),
-        cap_add: Some(KEPT.map(String::from).to_vec()),
-        security_opt: Some(vec!["no-new-privileges:true".into()]),
-        ipc_mode: Some("private".into()),
+        network_mode: Some(network),
         log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: None }),
-        pids_limit: engine.pids_limit.then_some(pids),
-        memory: engine.memory_limit.then_some(memory),
+        pids_limit: engine.pids_limit.then_some(caps.pids),
+        memory: engine.memory_limit.then_some(caps.memory),
         // The sum of memory and swap: equal forbids swap.
-        memory_swap: (engine.memory_limit && engine.swap_limit).then_some(memory),
-        nano_cpus: engine.cpu_limit.then_some(nano_cpus),
-        ..HostConfig::default()
+        memory_swap: (engine.memory_limit && engine.swap_limit).then_some(caps.memory),
+        nano_cpus: engine.cpu_limit.then_some(caps.nano_cpus),
+        ..confined()
     };
     let lifetime = spec.effective_lifetime();
     let seconds = lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0);
@@ -124,8 +135,6 @@ fn container(
         image: Some(image.into()),
         entrypoint: Some(vec!["/bin/sh".into(), "-c".into(), FIRST_PROCESS.into()]),
         cmd: Some(vec![seconds.to_string()]),
-        // Nobody writes to it: the shell waits there.
-        open_stdin: Some(true),
         env: Some(spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
         working_dir: spec.cwd.clone(),
         user: spec.user.clone(),
@@ -134,10 +143,6 @@ fn container(
         host_config: Some(host),
         ..ContainerCreateBody::default()
     }
-}
-
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 fn network(name: &str, spec: &Spec) -> NetworkCreateRequest {
@@ -176,11 +181,11 @@ fn check_warnings(warnings: &[String]) -> Result<()> {
 }
 
 /// Starts the container, and waits until its first process has said that it can keep the lifetime.
-async fn start(link: &Link, name: &str, spec: &Spec, image: &str) -> Result<()> {
+async fn start(link: &Link, container: &str, spec: &Spec, image: &str) -> Result<()> {
     let options = AttachContainerOptionsBuilder::default().stream(true).stdout(true).build();
-    let attached = link.docker.attach_container(name, Some(options)).await;
+    let attached = link.docker.attach_container(container, Some(options)).await;
     let mut attached = attached.map_err(|wire| error::fault("attaching to the container", Meaning::START, wire))?;
-    let started = link.docker.start_container(name, None).await;
+    let started = link.docker.start_container(container, None).await;
     started.map_err(|wire| error::start_failed(wire, image, spec.user.as_deref()))?;
     let mut said = Vec::new();
     while let Some(frame) = attached.output.next().await {

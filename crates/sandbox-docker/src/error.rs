@@ -180,6 +180,12 @@ pub(crate) fn start_failed(wire: Wire, image: &str, user: Option<&str>) -> Error
     if has("exec: \"/bin/sh\"") && (has("no such file") || has("not found")) {
         return no_sleep(image).with_source(wire);
     }
+    if has("seccomp") {
+        return Error::unsupported("the engine does not take the filter of system calls that sandboxes need")
+            .with_hint("use Docker 20.10 or newer with seccomp; podman takes no filter over this API")
+            .applied(true)
+            .with_source(wire);
+    }
     let error = fault("starting the container", Meaning::START, wire);
     // The engine blames the request for whatever keeps the first process from starting.
     if error.kind() == ErrorKind::InvalidArgument { error.with_kind(ErrorKind::CreateFailed) } else { error }

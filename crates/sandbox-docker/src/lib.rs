@@ -2,12 +2,15 @@
 
 mod backend;
 mod config;
+mod confine;
 mod create;
 mod discovery;
 mod error;
 mod files;
 mod image;
+mod limits;
 mod look;
+mod own;
 mod pause;
 mod process;
 mod provider;

@@ -2,15 +2,14 @@
 
 use crate::{
     error::{self, Meaning},
-    wire::{self, Link},
+    wire::Link,
 };
 use bollard::errors::Error as Wire;
-use sandbox_core::{Result, SandboxId};
+use sandbox_core::Result;
 use std::time::Duration;
 
-pub(crate) async fn pause(link: &Link, id: &SandboxId) -> Result<()> {
-    let path = wire::id(id)?;
-    let mut done = link.docker.pause_container(path).await;
+pub(crate) async fn pause(link: &Link, container: &str) -> Result<()> {
+    let mut done = link.docker.pause_container(container).await;
     for _ in 1..TRIES {
         // The runtime gives up, and lets the container go on, where processes come and go faster than it freezes them.
         if !matches!(&done, Err(Wire::DockerResponseServerError { message, .. }) if message.contains("unable to freeze"))
@@ -18,13 +17,13 @@ pub(crate) async fn pause(link: &Link, id: &SandboxId) -> Result<()> {
             break;
         }
         tokio::time::sleep(AGAIN).await;
-        done = link.docker.pause_container(path).await;
+        done = link.docker.pause_container(container).await;
     }
     settled(done, "already paused").map_err(|wire| error::fault("pausing the container", Meaning::EXEC, wire))
 }
 
-pub(crate) async fn resume(link: &Link, id: &SandboxId) -> Result<()> {
-    let done = link.docker.unpause_container(wire::id(id)?).await;
+pub(crate) async fn resume(link: &Link, container: &str) -> Result<()> {
+    let done = link.docker.unpause_container(container).await;
     settled(done, "is not paused").map_err(|wire| error::fault("resuming the container", Meaning::EXEC, wire))
 }
 

@@ -12,7 +12,7 @@ use crate::{
 use bollard::{container::LogOutput, errors::Error as Wire, exec::StartExecResults, models::ExecConfig};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use sandbox_core::{Control, Ended, Error, ErrorKind, Event, Events, Exec, Result, SandboxId, Status, Stdin, Tasks};
+use sandbox_core::{Control, Ended, Error, ErrorKind, Event, Events, Exec, Result, Status, Stdin, Tasks};
 use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -40,7 +40,7 @@ const LONGEST_REFUSAL: usize = 256 << 10;
 
 pub(crate) async fn spawn(
     link: &Arc<Link>,
-    container: &SandboxId,
+    container: &str,
     tasks: &Tasks,
     exec: &Exec,
 ) -> Result<(Input, ExecEvents)> {
@@ -57,9 +57,10 @@ pub(crate) async fn spawn(
     };
     let failed = |wire| error::fault("starting the command", Meaning::EXEC, wire);
     // Made and started in one go; one that is made and never started runs nothing, and goes with the container.
-    let made =
-        link.docker.create_exec(wire::id(container)?, config).await.map_err(|wire| failed(wire).applied(false))?;
-    wire::id(&SandboxId::new(&made.id)).map_err(|e| e.with_kind(ErrorKind::Protocol).applied(false))?;
+    let made = link.docker.create_exec(container, config).await.map_err(|wire| failed(wire).applied(false))?;
+    if !wire::sound(&made.id) {
+        return Err(Error::new(ErrorKind::Protocol, format!("the engine calls a command {:?}", made.id)).applied(false));
+    }
     let StartExecResults::Attached { output, input } = link.docker.start_exec(&made.id, None).await.map_err(failed)?
     else {
         return Err(Error::new(ErrorKind::Protocol, "the engine started the command without its streams"));
@@ -205,6 +206,13 @@ impl fmt::Debug for ExecEvents {
 
 impl Events for ExecEvents {
     async fn next(&mut self) -> Result<Option<Event>> {
+        // It was started before: whatever is wrong now, it may have run.
+        self.advance().await.map_err(|error| error.applied(true))
+    }
+}
+
+impl ExecEvents {
+    async fn advance(&mut self) -> Result<Option<Event>> {
         if let Some(event) = self.early.pop_front() {
             return Ok(Some(event));
         }
@@ -218,10 +226,8 @@ impl Events for ExecEvents {
             _ => self.left_behind().await,
         }
     }
-}
 
-impl ExecEvents {
-    /// Resolves when the program runs or has run; an error says that it did not.
+    /// Resolves when the program runs or has run; an error says whether it may have.
     async fn started(&mut self, exec: &Exec) -> Result<()> {
         let (mut pause, mut held) = (Duration::from_millis(25), 0);
         loop {
@@ -229,7 +235,7 @@ impl ExecEvents {
                 // Either there is output, or the stream is over, or a while has passed: each is a reason to look.
                 Some(stream) => match timeout(pause, frame(stream)).await {
                     Ok(Some(event)) => {
-                        let event = event?;
+                        let event = event.map_err(|error| error.applied(true))?;
                         held += size(&event);
                         self.early.push_back(event);
                     }
@@ -244,7 +250,7 @@ impl ExecEvents {
             if held > LONGEST_REFUSAL {
                 return Ok(());
             }
-            match look(&self.link, &self.exec).await? {
+            match look(&self.link, &self.exec).await.map_err(|error| error.applied(true))? {
                 Look::Starting if self.stream.is_none() && self.since.elapsed() > Duration::from_secs(30) => {
                     return Err(Error::new(
                         ErrorKind::Protocol,

@@ -1,14 +1,11 @@
 //! One container.
 
-use crate::{
-    ExecEvents, Input, error, files, pause, process, snapshot,
-    wire::{self, Link},
-};
+use crate::{ExecEvents, Input, error, files, pause, process, snapshot, wire::Link};
 use bollard::{errors::Error as Wire, models::ContainerInspectResponse};
 use futures_util::StreamExt;
 use sandbox_core::{
-    Body, Error, ErrorKind, Exec, FileInfo, GetTree, Instance, Pause, PutTree, Result, Resume, SandboxId, SnapshotId,
-    Stat, TakeSnapshot, Tasks,
+    Body, Error, ErrorKind, Exec, FileInfo, GetTree, Instance, Pause, PutTree, Result, Resume, SnapshotId, Stat,
+    TakeSnapshot, Tasks,
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -16,12 +13,13 @@ use std::{pin::pin, sync::Arc, time::Duration};
 #[derive(Debug)]
 pub struct Container {
     link: Arc<Link>,
-    id: SandboxId,
+    /// The engine's own id, which no renaming changes.
+    id: String,
     tasks: Tasks,
 }
 
 impl Container {
-    pub(crate) fn new(link: Arc<Link>, id: SandboxId, tasks: Tasks) -> Self {
+    pub(crate) fn new(link: Arc<Link>, id: String, tasks: Tasks) -> Self {
         Self { link, id, tasks }
     }
 }
@@ -37,14 +35,14 @@ impl Instance for Container {
     async fn gone(&self) -> Error {
         let mut pause = Duration::from_millis(50);
         loop {
-            let mut end = pin!(self.link.docker.wait_container(self.id.as_str(), None));
+            let mut end = pin!(self.link.docker.wait_container(&self.id, None));
             match end.next().await {
                 Some(Ok(end)) => return self.post_mortem(Some(end.status_code)).await,
                 Some(Err(Wire::DockerContainerWaitError { code, .. })) => return self.post_mortem(Some(code)).await,
                 // Gone already, or the connection broke: the engine knows.
                 Some(Err(_)) | None => {}
             }
-            match self.link.docker.inspect_container(self.id.as_str(), None).await {
+            match self.link.docker.inspect_container(&self.id, None).await {
                 Ok(found) if !is_running(&found) => return self.post_mortem(exit_code(&found)).await,
                 Err(wire) if error::status(&wire) == 404 => return post_mortem(None, false),
                 // It runs, or nothing can be said for now.
@@ -68,15 +66,15 @@ impl Instance for Container {
     }
 
     async fn stat_tree(&self, request: &Stat) -> Result<FileInfo> {
-        files::stat(&self.link, wire::id(&self.id)?, &request.path).await
+        files::stat(&self.link, &self.id, &request.path).await
     }
 
     async fn put_tree(&self, request: &PutTree, tar: Body) -> Result<()> {
-        files::put(&self.link, wire::id(&self.id)?, &request.path, tar).await
+        files::put(&self.link, &self.id, &request.path, tar).await
     }
 
     async fn get_tree(&self, request: &GetTree) -> Result<Body> {
-        files::get(&self.link, wire::id(&self.id)?, &request.path).await
+        files::get(&self.link, &self.id, &request.path).await
     }
 }
 
@@ -84,7 +82,7 @@ impl Container {
     /// The engine removes the container right after its end, so what it knows beyond the code may be gone already.
     async fn post_mortem(&self, code: Option<i64>) -> Error {
         // The news is wanted at once; while it removes the container, the engine lets questions wait.
-        let asked = self.link.docker.inspect_container(self.id.as_str(), None);
+        let asked = self.link.docker.inspect_container(&self.id, None);
         let found = tokio::time::timeout(Duration::from_millis(100), asked).await;
         let out_of_memory = found.ok().and_then(Result::ok).and_then(|found| found.state?.oom_killed).unwrap_or(false);
         post_mortem(code, out_of_memory)

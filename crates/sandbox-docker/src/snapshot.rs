@@ -12,9 +12,7 @@ use bollard::{
     models::{ContainerConfig, ImageInspect},
     query_parameters::{CommitContainerOptionsBuilder, ListImagesOptionsBuilder, RemoveImageOptionsBuilder},
 };
-use sandbox_core::{
-    Error, ErrorKind, ListedSnapshot, Query, Result, SandboxId, SnapshotId, SnapshotPage, TakeSnapshot, labels,
-};
+use sandbox_core::{Error, ErrorKind, ListedSnapshot, Query, Result, SnapshotId, SnapshotPage, TakeSnapshot, labels};
 use std::{
     collections::HashMap,
     time::{Duration, SystemTime},
@@ -23,10 +21,10 @@ use std::{
 /// Labels that only images of ours have, whatever they are made from.
 const SNAPSHOT: &str = "sandbox.snapshot";
 
-pub(crate) async fn take(link: &Link, id: &SandboxId, request: &TakeSnapshot) -> Result<SnapshotId> {
-    let options = CommitContainerOptionsBuilder::default().container(wire::id(id)?).pause(true).build();
+pub(crate) async fn take(link: &Link, container: &str, request: &TakeSnapshot) -> Result<SnapshotId> {
+    let options = CommitContainerOptionsBuilder::default().container(container).pause(true).build();
     let mut kept: HashMap<_, _> = request.labels.clone().into_iter().collect();
-    kept.insert(SNAPSHOT.into(), id.to_string());
+    kept.insert(SNAPSHOT.into(), container.into());
     let config = ContainerConfig { labels: Some(kept), ..ContainerConfig::default() };
     let made = link.docker.commit_container(options, config).await;
     let made = made.map_err(|wire| error::fault("making an image of the container", Meaning::EXEC, wire))?;
@@ -40,8 +38,12 @@ pub(crate) async fn image(link: &Link, id: &SnapshotId) -> Result<ImageInspect> 
             .with_hint("use an id as `Sandbox::snapshot` or `Client::snapshots` gives it, of one that was not deleted")
             .applied(false)
     };
+    // A name, or the beginning of an id, would mean another image tomorrow.
+    if !id.as_str().strip_prefix("sha256:").is_some_and(wire::sound) {
+        return Err(unknown());
+    }
     match link.docker.inspect_image(id.as_str()).await {
-        Ok(found) if is_ours(&found) => Ok(found),
+        Ok(found) if is_ours(&found) && found.id.as_deref() == Some(id.as_str()) => Ok(found),
         Ok(_) => Err(unknown()),
         Err(wire) if error::status(&wire) == 404 => Err(unknown()),
         Err(wire) => Err(error::fault("looking for the snapshot", Meaning::IMAGE, wire)),

@@ -99,7 +99,10 @@ pub(crate) async fn a_dying_container_is_no_exit(lab: Lab) {
             Err(error) => break error,
         }
     };
-    assert_eq!(error.kind(), ErrorKind::Gone, "{error:?}");
+    assert_eq!((error.kind(), error.may_have_applied()), (ErrorKind::Gone, true), "{error:?}");
+    // The control: what comes after never ran.
+    let late = run(&made.instance, &sh("true")).await.unwrap_err();
+    assert_eq!((late.kind(), late.may_have_applied()), (ErrorKind::Gone, false), "{late:?}");
     lab.destroy(made).await;
 }
 

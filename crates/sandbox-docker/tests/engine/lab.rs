@@ -1,7 +1,13 @@
 //! What the tests share: an engine, sandboxes that always end, and a look from outside at what is left.
 
 use crate::Body;
-use bollard::query_parameters::{ListContainersOptionsBuilder, ListNetworksOptionsBuilder};
+use bollard::{
+    models::{ContainerCreateBody, HostConfig},
+    query_parameters::{
+        CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
+        RemoveContainerOptionsBuilder,
+    },
+};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use sandbox_core::{
@@ -112,6 +118,29 @@ impl Lab {
 
 pub(crate) fn plain() -> Plain {
     Docker::plain().pull(Pull::Never)
+}
+
+/// A container of other people's, which sleeps.
+pub(crate) async fn foreign(lab: &Lab, name: &str, image: &str, network: &str) {
+    let body = ContainerCreateBody {
+        image: Some(image.into()),
+        entrypoint: Some(vec!["sleep".into()]),
+        cmd: Some(vec!["150".into()]),
+        host_config: Some(HostConfig {
+            network_mode: Some(network.into()),
+            auto_remove: Some(true),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    };
+    let options = CreateContainerOptionsBuilder::default().name(name).build();
+    lab.docker.create_container(Some(options), body).await.unwrap();
+    lab.docker.start_container(name, None).await.unwrap();
+}
+
+pub(crate) async fn remove_foreign(lab: &Lab, name: &str) {
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+    lab.docker.remove_container(name, Some(options)).await.unwrap();
 }
 
 /// Runs a test; whatever it does, nothing of it stays, and what a passed test leaves is its failure.

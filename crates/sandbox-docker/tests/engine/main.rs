@@ -6,10 +6,12 @@
 
 mod client;
 mod commands;
+mod confine;
 mod files;
 mod lab;
 mod lifecycle;
 mod network;
+mod own;
 mod proxy;
 
 use lab::Lab;
@@ -29,14 +31,18 @@ fn main() -> ExitCode {
         client: fifty_creates_half_of_them_dropped;
         lifecycle: create_run_list_destroy facts_are_offline_and_probed working_directories ids_that_are_no_ids
             foreign_containers_are_left_alone attach_tells_gone_from_unknown cut_creates_leave_nothing lifetime_ends_it
-            a_killed_container_is_gone images_that_cannot_be_used users_and_caps first_process_cannot_be_stopped
+            a_killed_container_is_gone images_that_cannot_be_used users_and_caps caps_that_cannot_be_kept first_process_cannot_be_stopped
             no_engine_and_no_runtime;
         commands: failed_starts_are_errors text_of_the_engine_stays_output output_is_exact a_slow_reader_loses_nothing
             codes_of_programs a_dying_container_is_no_exit input_whole input_piece_by_piece input_that_nobody_reads a_background_child_does_not_hold_the_end
             a_background_flood_does_not_hold_the_end a_program_that_closes_its_output many_at_once;
+        confine: the_first_process_and_other_networks_are_out_of_reach nothing_inside_prolongs_the_lifetime
+            nobody_shares_what_the_shell_waits_at;
         files: trees_go_in_and_come_out targets_that_cannot_be_written what_is_at_a_path constant_memory a_source_that_fails
             what_the_engine_does_not_see;
         network: deny_has_no_interface open_is_a_bridge_of_its_own;
+        own: networks_with_such_a_name_stay beginnings_of_engine_ids_are_no_ids a_renamed_container_is_still_the_sandbox
+            labels_that_an_image_hands_on_prove_nothing whoever_holds_the_network_is_named;
         proxy: a_cut_connection_is_no_exit gone_survives_a_cut_connection;
     };
     let trials = all.into_iter().map(|(name, body)| Trial::ignorable_test(name, move || run(body))).collect();
