@@ -11,7 +11,7 @@ use crate::{
         MOST_MEMORY,
     },
     own::{self, Named},
-    remove, sandbox, snapshot,
+    remove, sandbox, snapshot, sweep,
     wire::{self, Engine, Link},
 };
 use bollard::models::ImageInspect;
@@ -209,6 +209,10 @@ impl Backend for Plain {
             Ok((link, image::present(link, &self.config, name).await?, name))
         };
         let (link, image, image_name) = attempt.before_dispatch(prepare).await?;
+        attempt.tasks().spawn({
+            let link = Arc::clone(link);
+            async move { sweep::now_and_then(&link).await }
+        });
         let emptied = spec.snapshot.iter().flat_map(|_| snapshot::emptied(&image));
         let mut whole = spec.clone();
         whole.labels = emptied.chain(spec.labels.clone()).collect();
@@ -268,6 +272,7 @@ impl Backend for Plain {
 
     async fn list(&self, query: &Query) -> Result<Page> {
         let link = self.link().await?;
+        sweep::within(link, Duration::from_secs(5)).await;
         let mut wanted = vec![labels::MARKER.to_string()];
         wanted.extend(query.labels.iter().map(|(name, value)| format!("{name}={value}")));
         let mut items = Vec::new();

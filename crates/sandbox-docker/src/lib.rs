@@ -17,6 +17,7 @@ mod provider;
 mod remove;
 mod sandbox;
 mod snapshot;
+mod sweep;
 mod wire;
 
 pub use backend::Plain;

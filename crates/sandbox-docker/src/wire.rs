@@ -4,6 +4,7 @@ use crate::{
     config::Config,
     discovery::{self, Address, Found, Surroundings},
     error::{self, Meaning},
+    sweep::Swept,
 };
 use bollard::{API_DEFAULT_VERSION, Docker, models::SystemInfo};
 use sandbox_core::{Error, ErrorKind, Result};
@@ -24,6 +25,7 @@ const OLDEST_API: (u32, u32) = (1, 41);
 pub(crate) struct Link {
     pub(crate) docker: Docker,
     pub(crate) engine: Engine,
+    pub(crate) swept: Swept,
 }
 
 /// What matters of an engine.
@@ -65,7 +67,7 @@ impl Link {
             storage = info.driver.as_deref().unwrap_or("unknown"),
             "the engine answers"
         );
-        Ok(Self { docker, engine })
+        Ok(Self { docker, engine, swept: Swept::default() })
     }
 }
 
