@@ -44,6 +44,7 @@ const TEXTS: &[(&str, ErrorKind)] = &[
     ("is already in use by", ErrorKind::AlreadyExists),
     ("is not a directory", ErrorKind::NotADirectory),
     ("unknown runtime", ErrorKind::Unsupported),
+    ("seccomp profile", ErrorKind::Unsupported),
     ("unknown or invalid runtime", ErrorKind::Unsupported),
     ("predefined address pools have been fully subnetted", ErrorKind::Capacity),
     ("non-overlapping ipv4 address pool", ErrorKind::Capacity),
@@ -64,6 +65,8 @@ const FILE_TEXTS: &[(&str, ErrorKind)] = &[
     ("file name too long", ErrorKind::InvalidArgument),
     ("permission denied", ErrorKind::PermissionDenied),
     ("operation not permitted", ErrorKind::PermissionDenied),
+    // What is mounted inside, such as `/etc/hosts`, cannot be replaced, now or later.
+    ("device or resource busy", ErrorKind::PermissionDenied),
 ];
 
 /// The engine's failure as an error of ours. `what` is what was being done.

@@ -26,6 +26,9 @@ fn refusals_map() {
         (500, "can only create exec sessions on running containers: container state improper", Meaning::EXEC, K::Gone),
         (400, "Minimum memory limit allowed is 6MB", Meaning::CREATE, K::InvalidArgument),
         (400, "Unknown runtime specified nope", Meaning::CREATE, K::Unsupported),
+        (500, "container create: opening seccomp profile failed: open {\n", Meaning::CREATE, K::Unsupported),
+        (500, "unlinkat /etc/hosts: device or resource busy", Meaning::FILES, K::PermissionDenied),
+        (500, "unlinkat /etc/hosts: device or resource busy", Meaning::DESTROY, K::TeardownFailed),
         (500, "extraction point is not a directory", Meaning::FILES, K::NotADirectory),
         (500, "container rootfs is marked read-only", Meaning::FILES, K::ReadOnly),
         (

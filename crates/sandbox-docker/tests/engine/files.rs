@@ -91,6 +91,9 @@ pub(crate) async fn targets_that_cannot_be_written(lab: Lab) {
     assert_eq!(put(room, "/work", tar(&[("y", DIR, "")])).await, Err(ErrorKind::NotADirectory));
     assert_eq!(out(room, "cat y").await, "file");
     assert_eq!(put(room, "/tmp", one()).await, Ok(()));
+    // The engine mounts this one, so it cannot be replaced.
+    assert_eq!(put(room, "/etc", tar(&[("hosts", FILE, "")])).await, Err(ErrorKind::PermissionDenied));
+    assert_eq!(put(room, "/etc", tar(&[("hosts.allow", FILE, "")])).await, Ok(()));
     assert_eq!(get(room, "/no/such/file").await.unwrap_err().kind(), ErrorKind::PathNotFound);
     let gone = made.id.clone();
     assert_eq!(get(room, "/tmp/x").await.unwrap(), [("x".into(), FILE, "new".into())]);
