@@ -1,56 +1,66 @@
 //! Single files as trees of one.
 
 use super::{
-    Files, split,
-    stream::{self, Inlet, Outlet},
+    Files, Opened,
+    header::{self, Entry},
+    members::{Kind, Member, Members},
+    split,
+    stream::{self, Pace},
 };
-use bytes::Bytes;
-use sandbox_core::{Body, Error, ErrorKind, FileInfo, FileKind, GetTree, PutTree, ReadFile, Result, Stat, WriteFile};
-use std::{
-    io::{self, Read, Write},
-    sync::Arc,
-    time::SystemTime,
+use bytes::{Bytes, BytesMut};
+use sandbox_core::{
+    Body, Chunks, Error, ErrorKind, FileInfo, FileKind, GetTree, PutTree, ReadFile, Result, Stat, WriteFile,
 };
-use tokio::sync::oneshot;
-
-/// What the first member of a tree is.
-enum Found {
-    File(Body),
-    Link(String),
-    Directory,
-    Other,
-}
+use std::sync::Arc;
+use tar::EntryType;
 
 impl Files {
-    pub(super) async fn archive_read(&self, request: ReadFile) -> Result<Body> {
-        let mut path = request.path.clone();
-        for _ in 0..MOST_LINKS {
-            match self.first_member(&path, &request).await? {
-                Found::File(body) => return Ok(body),
-                Found::Directory => {
-                    return Err(Error::new(ErrorKind::IsADirectory, format!("`{}` is a directory", request.path))
-                        .with_hint("use `list` or `download_dir`"));
-                }
-                Found::Other => {
-                    return Err(Error::new(ErrorKind::NotAFile, format!("`{}` is not a regular file", request.path)));
-                }
-                Found::Link(target) => {
-                    let dir = split(&path).map_or("/", |(dir, _)| dir);
-                    path = crate::validate::joined(dir, &target)?;
-                    if self.is_blind(&path) {
-                        return self.command_read(&request).await;
-                    }
-                }
+    pub(super) async fn archive_read(&self, operation: &'static str, request: ReadFile) -> Result<Opened> {
+        let Some((first, members)) = self.followed(operation, &request.path).await? else {
+            return Ok(Opened { body: self.command_read(&request).await?, mode: None });
+        };
+        match first.kind {
+            Kind::File => {}
+            Kind::Directory => {
+                return Err(Error::new(ErrorKind::IsADirectory, format!("`{}` is a directory", request.path))
+                    .with_hint("use `list` or `download_dir`"));
             }
+            _ => return Err(Error::new(ErrorKind::NotAFile, format!("`{}` is not a regular file", request.path))),
         }
-        Err(Error::new(ErrorKind::PathNotFound, format!("`{}` is a link that leads to no end", request.path)))
+        let range = Range { members, skip: request.offset, left: request.length.unwrap_or(u64::MAX) };
+        Ok(Opened { body: Body::new(None, range), mode: Some(first.mode) })
     }
 
-    pub(super) async fn archive_write(&self, request: WriteFile, mut body: Body) -> Result<()> {
-        let Some((dir, name)) = split(&request.path) else {
-            return Err(Error::new(ErrorKind::IsADirectory, format!("`{}` is a directory", request.path)));
-        };
-        let (dir, name) = (dir.to_string(), name.to_string());
+    /// What a path leads to, as the first member of its tree; `None` where that is seen by commands alone.
+    pub(super) async fn followed(&self, operation: &'static str, path: &str) -> Result<Option<(Member, Members)>> {
+        let mut at = path.to_string();
+        for _ in 0..MOST_LINKS {
+            let get = GetTree::new(at.clone());
+            let tar = self.native(operation, move |i| async move { i.get().get_tree(&get).await }).await;
+            let tar = tar.map_err(|error| missing(&at, error))?;
+            let mut members = Members::new(stream::relayed(self.lease()?, tar));
+            let first = Pace::of(self.lease()?).within("the beginning of the tree", members.next()).await?;
+            let Some(first) = first else {
+                return Err(Error::new(ErrorKind::Protocol, format!("the tree of `{at}` is empty")));
+            };
+            let Kind::Symlink(target) = &first.kind else { return Ok(Some((first, members))) };
+            let dir = split(&at).map_or("/", |(dir, _)| dir);
+            at = crate::validate::joined(dir, &String::from_utf8_lossy(target))?;
+            if self.is_blind(&at) {
+                return Ok(None);
+            }
+        }
+        Err(Error::new(ErrorKind::PathNotFound, format!("`{path}` is a link that leads to no end")))
+    }
+
+    pub(super) async fn archive_write(
+        &self,
+        operation: &'static str,
+        request: WriteFile,
+        mut body: Body,
+    ) -> Result<()> {
+        let is_directory = || Error::new(ErrorKind::IsADirectory, format!("`{}` is a directory", request.path));
+        let Some((dir, name)) = split(&request.path) else { return Err(is_directory()) };
         // A member of a tree begins with its length.
         let (len, body) = match body.len {
             Some(len) => (len, body),
@@ -61,145 +71,29 @@ impl Files {
         };
         let owner = self.ids().await?;
         let mode = match self.look(&request.path).await? {
-            Some(there) if there.kind == FileKind::Directory => {
-                return Err(Error::new(ErrorKind::IsADirectory, format!("`{}` is a directory", request.path)));
-            }
+            Some(there) if there.kind == FileKind::Directory => return Err(is_directory()),
             Some(there) if there.kind == FileKind::File => request.mode.unwrap_or(there.meta.mode & 0o7777),
             Some(_) => request.mode.unwrap_or(NEW_FILE),
             None => {
-                self.parents(&dir).await?;
+                self.parents(dir).await?;
                 request.mode.unwrap_or(NEW_FILE)
             }
         };
-        let lease = self.lease()?;
-        let (source, progress) = stream::watched(body);
-        let (pieces, _leash) = stream::pulled(lease, source);
-        let tar =
-            stream::produced(&lease.spawner.workers.io, None, move |out| member(out, &name, len, mode, owner, pieces));
-        let instance = Arc::clone(&lease.instance);
-        let work = async move { instance.get().put_tree(&PutTree::new(dir), tar).await };
-        self.transfer("files.write", progress, work).await
+        let (mut head, mut tail) = (BytesMut::new(), BytesMut::new());
+        let (kind, mtime) = (EntryType::Regular, header::now());
+        Entry { kind, name: name.as_bytes(), link: b"", size: len, mode, mtime, owner }.put(&mut head);
+        header::pad(len, &mut tail);
+        header::end(&mut tail);
+        let one = One { head: Some(head.freeze()), body, left: len, tail: Some(tail.freeze()) };
+        let (tar, progress) = stream::watched(Body::new(None, one));
+        let (instance, put) = (Arc::clone(&self.lease()?.instance), PutTree::new(dir));
+        let work = async move { instance.get().put_tree(&put, tar).await };
+        self.transfer(operation, progress, work).await
     }
 
-    async fn first_member(&self, path: &str, request: &ReadFile) -> Result<Found> {
-        let get = GetTree::new(path);
-        let tar = self.native("files.read", move |i| async move { i.get().get_tree(&get).await }).await;
-        let tar = tar.map_err(|error| missing(path, error))?;
-        let lease = self.lease()?;
-        let inlet = Inlet::new(stream::relay(lease, tar));
-        let (tell, told) = oneshot::channel();
-        let (offset, length) = (request.offset, request.length.unwrap_or(u64::MAX));
-        let body =
-            stream::produced(&lease.spawner.workers.io, None, move |out| take_first(inlet, out, tell, offset, length));
-        let Ok(kind) = told.await else {
-            return Err(Error::new(ErrorKind::Protocol, format!("the tree of `{path}` is empty")));
-        };
-        match kind? {
-            First::File => Ok(Found::File(body)),
-            First::Link(target) => Ok(Found::Link(target)),
-            First::Directory => Ok(Found::Directory),
-            First::Other => Ok(Found::Other),
-        }
-    }
-}
-
-enum First {
-    File,
-    Link(String),
-    Directory,
-    Other,
-}
-
-/// On a thread of its own: says what comes first, and hands out its content.
-fn take_first(
-    inlet: Inlet,
-    out: &mut Outlet,
-    tell: oneshot::Sender<Result<First>>,
-    offset: u64,
-    length: u64,
-) -> io::Result<()> {
-    let mut archive = tar::Archive::new(inlet);
-    let first = archive.entries().and_then(|mut entries| entries.next().transpose());
-    let mut entry = match first {
-        Ok(Some(entry)) => entry,
-        Ok(None) => return Ok(()), // Nobody is told, which is the answer.
-        Err(error) => {
-            let _ = tell.send(Err(stream::from_io(error)));
-            return Ok(());
-        }
-    };
-    let kind = match entry.header().entry_type() {
-        tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => First::File,
-        tar::EntryType::Directory => First::Directory,
-        tar::EntryType::Symlink => {
-            let target = entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned());
-            First::Link(target.unwrap_or_default())
-        }
-        _ => First::Other,
-    };
-    let is_file = matches!(kind, First::File);
-    let size = entry.size();
-    if tell.send(Ok(kind)).is_err() || !is_file {
-        return Ok(());
-    }
-    let skipped = io::copy(&mut (&mut entry).take(offset), &mut io::sink())?;
-    let copied = io::copy(&mut (&mut entry).take(length), out)?;
-    if skipped + copied < size.min(offset.saturating_add(length)) {
-        return Err(io::Error::other(Error::new(ErrorKind::ConnectionLost, "the file was cut short")));
-    }
-    Ok(())
-}
-
-/// On a thread of its own: one member, in as many pieces as come.
-fn member(
-    out: &mut Outlet,
-    name: &str,
-    len: u64,
-    mode: u32,
-    owner: (u32, u32),
-    pieces: stream::Pieces,
-) -> io::Result<()> {
-    let mut header = tar::Header::new_gnu();
-    header.set_entry_type(tar::EntryType::Regular);
-    header.set_size(len);
-    header.set_mode(mode);
-    header.set_uid(owner.0.into());
-    header.set_gid(owner.1.into());
-    header.set_mtime(SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs()));
-    let mut exact = Exact { inlet: Inlet::new(pieces), left: len };
-    let mut builder = tar::Builder::new(&mut *out);
-    builder.append_data(&mut header, name, &mut exact)?;
-    builder.finish()?;
-    drop(builder);
-    out.flush()
-}
-
-/// A source has as many bytes as it promised, or the whole is not sent: the end marks of the tar would hide it.
-struct Exact {
-    inlet: Inlet,
-    left: u64,
-}
-
-impl Read for Exact {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n = self.inlet.read(into)?;
-        let wrong =
-            |what: &str| io::Error::other(Error::invalid(format!("the body has {what} bytes than its length says")));
-        if n as u64 > self.left {
-            return Err(wrong("more"));
-        }
-        if n == 0 && self.left > 0 && !into.is_empty() {
-            return Err(wrong("fewer"));
-        }
-        self.left -= n as u64;
-        Ok(n)
-    }
-}
-
-impl Files {
     /// A body whose length is not known, held in memory as far as that is bounded.
     pub(super) async fn spooled(&self, body: &mut Body) -> Result<Body> {
-        let mut all = bytes::BytesMut::new();
+        let mut all = BytesMut::new();
         while let Some(piece) = body.next().await? {
             if (all.len() + piece.len()) as u64 > super::READ_LIMIT {
                 let message = "a body of unknown length is more than is held in memory";
@@ -230,8 +124,62 @@ impl Files {
     }
 }
 
+/// A part of a stream's current member.
+struct Range {
+    members: Members,
+    skip: u64,
+    left: u64,
+}
+
+impl Chunks for Range {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        while self.left > 0 {
+            let Some(mut piece) = self.members.piece().await? else { break };
+            let skipped = self.skip.min(piece.len() as u64);
+            self.skip -= skipped;
+            let mut piece = piece.split_off(usize::try_from(skipped).unwrap_or(0));
+            piece.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.left -= piece.len() as u64;
+            if !piece.is_empty() {
+                return Ok(Some(piece));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A tree of one file.
+struct One {
+    head: Option<Bytes>,
+    body: Body,
+    left: u64,
+    tail: Option<Bytes>,
+}
+
+impl Chunks for One {
+    /// A source has as many bytes as it promised, or the whole is not sent: the end marks of the tar would hide it.
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        if let Some(head) = self.head.take() {
+            return Ok(Some(head));
+        }
+        if self.tail.is_none() {
+            return Ok(None);
+        }
+        let wrong = |what: &str| Err(Error::invalid(format!("the body has {what} bytes than its length says")));
+        match self.body.next().await? {
+            Some(piece) if piece.len() as u64 > self.left => wrong("more"),
+            Some(piece) => {
+                self.left -= piece.len() as u64;
+                Ok(Some(piece))
+            }
+            None if self.left > 0 => wrong("fewer"),
+            None => Ok(self.tail.take()),
+        }
+    }
+}
+
 /// The same in words that do not depend on the provider.
-pub(super) fn missing(path: &str, error: Error) -> Error {
+fn missing(path: &str, error: Error) -> Error {
     match error.kind() {
         ErrorKind::PathNotFound => {
             Error::new(ErrorKind::PathNotFound, format!("`{path}` is not there")).with_source(error).applied(false)
@@ -241,5 +189,5 @@ pub(super) fn missing(path: &str, error: Error) -> Error {
 }
 
 /// Permission bits of a file that was not there.
-pub(super) const NEW_FILE: u32 = 0o644;
+const NEW_FILE: u32 = 0o644;
 const MOST_LINKS: usize = 40;

@@ -1,7 +1,10 @@
 //! File operations made of small commands for the sandbox's `sh`. Paths are arguments, so nothing has to be quoted.
 
-use super::Files;
-use crate::{Command, Process, ProcessEvent, Sandbox};
+use super::{
+    Files,
+    stream::{self, Pace},
+};
+use crate::{Command, Overrides, Process, ProcessEvent, Sandbox};
 use bytes::Bytes;
 use sandbox_core::{
     Body, Chunks, Error, ErrorKind, FileInfo, FileKind, Meta, Output, ReadFile, Remove, Result, SetMeta, Status,
@@ -29,6 +32,8 @@ there() { [ -e "$1" ] || [ -L "$1" ] || missing "$1"; }
 p=$1
 "#;
 
+/// `$2` is the offset, `$3` the length or nothing. A pipe ends as its last part does: with what the first part says, and to
+/// whoever has had all that he asked for it is all the same.
 const READ: &str = r#"
 [ -e "$p" ] || missing "$p"
 [ -d "$p" ] && exit 61
@@ -39,7 +44,10 @@ if [ "$2" = 0 ]; then
   exec head -c "$3" "$p"
 fi
 if [ -z "$3" ]; then exec tail -c "+$(($2 + 1))" "$p"; fi
-tail -c "+$(($2 + 1))" "$p" | head -c "$3"
+[ "$3" != 0 ] || exit 0
+exec 4>&1
+ended=$({ { tail -c "+$(($2 + 1))" "$p"; echo "$?" >&3; } | head -c "$3" >&4; } 3>&1)
+exit "$ended"
 "#;
 
 /// `$2` is the temporary, `$3` the mode or nothing, `$4` the length or nothing.
@@ -122,50 +130,38 @@ if [ -e "$p" ] && [ ! -d "$p" ]; then exit 62; fi
 mkdir -p "$p" && cd "$p" && exec tar -xpf -
 "#;
 
-/// One `tar` takes backslashes in arguments for escapes, unless it is told; others do not know the option.
+/// From inside, so that no name has to be told. One `tar` ends with 1 where files changed while it read them, others where
+/// they could not be read.
 const GET_TREE: &str = r#"
 there "$p"
-d=${p%/*}
-as_is=
-case ${p##*/} in *\\*) as_is=$(tar --help 2>&1 | grep -o -m 1 -e --no-unquote) ;; esac
-cd "${d:-/}" && exec tar -cf - $as_is "./${p##*/}"
+[ -d "$p" ] || exit 62
+cd "$p" || exit 64
+tar -cf - .
+e=$?
+[ "$e" != 1 ] || ! tar --version 2>&1 | grep -q GNU || exit 0
+exit "$e"
 "#;
 
 impl Files {
     pub(super) async fn command_read(&self, request: &ReadFile) -> Result<Body> {
-        let length = request.length.map_or_else(String::new, |n| n.to_string());
-        let command = script(READ, [request.path.clone(), request.offset.to_string(), length]);
-        let process = self.plain().start(command.timeout(self.longest())).await.map_err(no_shell)?;
-        first_piece(process, request.path.clone()).await
+        // Shells do not count further than this.
+        let (offset, length) = (request.offset.min(FARTHEST), request.length.filter(|length| *length <= FARTHEST));
+        let args = [request.path.clone(), offset.to_string(), length.map_or_else(String::new, |n| n.to_string())];
+        self.said(script(READ, args), &request.path, length.unwrap_or(u64::MAX)).await
     }
 
     pub(super) async fn command_write(&self, request: WriteFile, mut body: Body) -> Result<()> {
         let temporary = format!(".sb-{:016x}", RandomState::new().hash_one(SystemTime::UNIX_EPOCH.elapsed().ok()));
         let mode = request.mode.map_or_else(String::new, |mode| format!("{mode:o}"));
         // With its length, a body that is cut short cannot pass for a whole one.
-        let mut body = match body.len {
+        let body = match body.len {
             Some(_) => body,
             None => self.spooled(&mut body).await?,
         };
         let len = body.len.unwrap_or_default().to_string();
         let dir = request.path.rsplit_once('/').map_or("", |(dir, _)| dir);
         let mut cleanup = Cleanup { sandbox: Some(self.plain()), path: format!("{dir}/{temporary}") };
-        let command = script(WRITE, [request.path.clone(), temporary, mode, len]).pipe().output_limit(4096);
-        let mut process = self.plain().start(command.timeout(self.longest())).await.map_err(no_shell)?;
-        let input = process.take_input();
-        let fed = async {
-            if let Some(input) = input {
-                while let Some(piece) = body.next().await? {
-                    if input.write(piece).await.is_err() {
-                        break; // It takes no more: how it ended says why.
-                    }
-                }
-            }
-            Ok(())
-        };
-        let (fed, output): (Result<()>, _) = tokio::join!(fed, process.output());
-        fed?;
-        explained(output?, &request.path).map(drop)?;
+        self.fed(script(WRITE, [request.path.clone(), temporary, mode, len]), &request.path, body).await?;
         cleanup.sandbox = None;
         Ok(())
     }
@@ -242,34 +238,59 @@ impl Files {
         self.run(script(WRITABLE, [path.to_string()]), path).await.map(drop)
     }
 
-    pub(super) async fn command_put_tree(&self, path: &str, mut tar: Body) -> Result<()> {
-        let command = script(PUT_TREE, [path.to_string()]).pipe().output_limit(4096).timeout(self.longest());
+    pub(super) async fn command_put_tree(&self, path: &str, tar: Body) -> Result<()> {
+        self.fed(script(PUT_TREE, [path.to_string()]), path, tar).await
+    }
+
+    pub(super) async fn command_get_tree(&self, path: &str) -> Result<Body> {
+        self.said(script(GET_TREE, [path.to_string()]), path, u64::MAX).await
+    }
+
+    /// What a script reads, step by step, and how it ends.
+    async fn fed(&self, script: Command, path: &str, body: Body) -> Result<()> {
+        let pace = Pace::of(self.lease()?);
+        let command = script.pipe().output_limit(4096).timeout(self.longest());
         let mut process = self.plain().start(command).await.map_err(no_shell)?;
-        let input = process.take_input();
-        let fed = async {
+        let (input, (mut body, progress)) = (process.take_input(), stream::watched(body));
+        let feed = async {
             if let Some(input) = input {
-                while let Some(piece) = tar.next().await? {
+                while let Some(piece) = body.next().await? {
                     if input.write(piece).await.is_err() {
-                        break;
+                        break; // It takes no more: how it ended says why.
                     }
                 }
             }
             Ok(())
         };
-        let (fed, output): (Result<()>, _) = tokio::join!(fed, process.output());
+        let both = async { tokio::join!(feed, process.output()) };
+        let (fed, output): (Result<()>, _) = tokio::select! {
+            biased;
+            both = both => both,
+            stalled = pace.stalled(progress) => return Err(stalled),
+        };
         fed?;
         explained(output?, path).map(drop)
     }
 
-    pub(super) async fn command_get_tree(&self, path: &str) -> Result<Body> {
-        let command = script(GET_TREE, [path.to_string()]).timeout(self.longest());
-        let process = self.plain().start(command).await.map_err(no_shell)?;
-        first_piece(process, path.into()).await
+    /// What a script writes, up to so many bytes.
+    async fn said(&self, script: Command, path: &str, most: u64) -> Result<Body> {
+        let process = self.plain().start(script.timeout(self.longest())).await.map_err(no_shell)?;
+        let pace = Pace::of(self.lease()?);
+        // Of nothing at all, the end has to say whether it could have been more.
+        let (said, path, left) = (Vec::new(), path.to_string(), most.max(1));
+        let mut written = Written { first: None, process, pace, said, path, left };
+        // It either writes or ends, and only then its end says what is wrong.
+        written.first = written.next().await?;
+        Ok(Body::new(None, written))
     }
 
-    /// The sandbox without its view: files belong to its own user.
+    /// The sandbox without its view, except for whom files belong to.
     fn plain(&self) -> Sandbox {
-        self.sandbox.plain()
+        let plain = self.sandbox.plain();
+        match self.user() {
+            Some(user) => plain.with(Overrides::new().user(user)),
+            None => plain,
+        }
     }
 
     /// A transfer is bounded by its sandbox's lifetime, and step by step.
@@ -360,29 +381,15 @@ fn parse_info(line: &str, name: String) -> Result<FileInfo> {
     Ok(FileInfo::new(name, kind, size.parse().map_err(|_| wrong())?).meta(meta))
 }
 
-/// Waits until a script either writes or ends, because only then its end says what is wrong.
-async fn first_piece(mut process: Process, path: String) -> Result<Body> {
-    let mut said = Vec::new();
-    let first = loop {
-        match process.next().await? {
-            Some(ProcessEvent::Stdout(bytes)) => break Some(bytes),
-            Some(ProcessEvent::Stderr(bytes)) => keep(&mut said, &bytes),
-            Some(ProcessEvent::Exited(status)) => {
-                check(status, &said, &path)?;
-                break None;
-            }
-            None => break None,
-        }
-    };
-    Ok(Body::new(None, Written { first, process, said, path }))
-}
-
 /// What a script writes.
 struct Written {
     first: Option<Bytes>,
     process: Process,
+    pace: Pace,
     said: Vec<u8>,
     path: String,
+    /// More is not asked for: the script is only seen to its end then, which may be any.
+    left: u64,
 }
 
 impl Chunks for Written {
@@ -390,14 +397,23 @@ impl Chunks for Written {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        loop {
-            match self.process.next().await? {
-                Some(ProcessEvent::Stdout(bytes)) => return Ok(Some(bytes)),
-                Some(ProcessEvent::Stderr(bytes)) => keep(&mut self.said, &bytes),
-                Some(ProcessEvent::Exited(status)) => check(status, &self.said, &self.path)?,
-                None => return Ok(None),
+        let Self { process, pace, said, path, left, .. } = self;
+        let piece = async {
+            loop {
+                match process.next().await? {
+                    Some(ProcessEvent::Stdout(bytes)) if bytes.is_empty() || *left == 0 => {}
+                    Some(ProcessEvent::Stdout(bytes)) => return Ok(Some(bytes)),
+                    Some(ProcessEvent::Stderr(bytes)) => keep(said, &bytes),
+                    Some(ProcessEvent::Exited(_)) if *left == 0 => {}
+                    Some(ProcessEvent::Exited(status)) => check(status, said, path)?,
+                    None => return Ok(None),
+                }
             }
-        }
+        };
+        let Some(mut piece) = pace.within("the next piece of the file", piece).await? else { return Ok(None) };
+        piece.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+        *left -= piece.len() as u64;
+        Ok(Some(piece))
     }
 }
 
@@ -432,6 +448,8 @@ impl Drop for Cleanup {
     }
 }
 
+/// What a shell counts to, less one.
+const FARTHEST: u64 = i64::MAX as u64 - 1;
 /// For a transfer through a command.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const CLEANUP: Duration = Duration::from_secs(10);

@@ -2,6 +2,9 @@
 
 mod archive;
 mod command;
+mod header;
+mod host;
+mod members;
 mod options;
 mod pack;
 mod stream;
@@ -13,12 +16,17 @@ pub use options::{TreeOptions, TreeReport};
 use crate::{Sandbox, lease::Lease, validate};
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{
-    Body, Capability, Error, ErrorKind, FileInfo, ListDir, MakeDir, ReadFile, Remove, Rename, Result, SetMeta, Stat,
-    WriteFile,
+    Body, Capability, Error, ErrorKind, FileInfo, FileKind, ListDir, MakeDir, ReadFile, Remove, Rename, Result,
+    SetMeta, Stat, WriteFile,
 };
 use std::sync::{Arc, PoisonError};
+use stream::Pace;
 
-/// The files of a sandbox, as its own user sees them. Relative paths start at the sandbox's working directory.
+/// The files of a sandbox, as its own user sees them, or the user of its view (see [`Sandbox::with`](crate::Sandbox::with)).
+/// Relative paths start at the working directory of either.
+///
+/// Paths that end in `/`, `.` or `..` name directories: where a file is read, written or removed they are `is-a-directory`. What
+/// a view's user does is made of small commands, also where the backend has file operations of its own: these know one user.
 ///
 /// Where the backend has no file operations of its own, they are made of whole trees or of small commands, and the facts say
 /// so. Every request is bounded by [`Limits::operation`](crate::Limits::operation), a transfer step by step.
@@ -54,8 +62,8 @@ impl Files {
     ///
     /// Cancel safe: nothing is left.
     pub async fn read(&self, path: impl Into<String>) -> Result<Bytes> {
-        let body = self.opened("files.read", ReadFile::new(path)).await?;
-        self.collect(body).await.map_err(self.stamp("files.read"))
+        let opened = self.opened("files.read", ReadFile::new(path)).await?;
+        self.collect(opened.body).await.map_err(self.stamp("files.read"))
     }
 
     /// Reads a file as text. Bytes that are not UTF-8 are replaced.
@@ -82,8 +90,14 @@ impl Files {
     ///
     /// Cancel safe.
     pub async fn read_range(&self, path: impl Into<String>, offset: u64, length: u64) -> Result<Bytes> {
-        let body = self.opened("files.read", ReadFile::new(path).offset(offset).length(Some(length))).await?;
-        self.collect(body).await.map_err(self.stamp("files.read"))
+        let request = ReadFile::new(path).offset(offset).length(Some(length));
+        let opened = self.opened("files.read", request).await?;
+        let all = self.collect(opened.body).await.map_err(self.stamp("files.read"))?;
+        if all.len() as u64 > length {
+            let message = format!("{length} bytes were asked for, and {} came", all.len());
+            return Err(self.stamp("files.read")(Error::new(ErrorKind::Protocol, message)));
+        }
+        Ok(all)
     }
 
     /// Opens a file for reading in pieces, at constant memory.
@@ -96,7 +110,7 @@ impl Files {
     ///
     /// Cancel safe, and so is the body's `next`.
     pub async fn open(&self, path: impl Into<String>) -> Result<Body> {
-        self.opened("files.open", ReadFile::new(path)).await
+        self.opened("files.open", ReadFile::new(path)).await.map(|opened| opened.body)
     }
 
     /// Writes a regular file whole: makes its parents, replaces what is there. A link at the path is replaced, not followed.
@@ -136,23 +150,8 @@ impl Files {
     /// # Cancel safety
     ///
     /// That of [`write`](Self::write).
-    pub async fn write_with(&self, mut request: WriteFile, body: Body) -> Result<()> {
-        let done = async {
-            request.path = self.path(&request.path)?;
-            mode(request.mode)?;
-            match self.way(&request.path).await? {
-                Way::Native => {
-                    let lease = self.sandbox.lease()?;
-                    let (body, progress) = stream::watched(body);
-                    let instance = Arc::clone(&lease.instance);
-                    let work = async move { instance.get().write_file(&request, body).await };
-                    self.transfer("files.write", progress, work).await
-                }
-                Way::Archive => self.archive_write(request, body).await,
-                Way::Command => self.command_write(request, body).await,
-            }
-        };
-        done.await.map_err(self.stamp("files.write"))
+    pub async fn write_with(&self, request: WriteFile, body: Body) -> Result<()> {
+        self.written("files.write", request, body).await
     }
 
     /// What is at a path. A link is not followed.
@@ -166,11 +165,13 @@ impl Files {
     /// Cancel safe.
     pub async fn stat(&self, path: impl Into<String>) -> Result<FileInfo> {
         let done = async {
-            let path = self.path(&path.into())?;
-            if self.is_native(&path)? {
-                return self.native("files.stat", move |i| async move { i.get().stat(&Stat::new(path)).await }).await;
+            let named = path.into();
+            let path = self.path(&named)?;
+            let info = self.info(&path).await?;
+            if names_directory(&named) && matches!(info.kind, FileKind::File | FileKind::Other) {
+                return Err(Error::new(ErrorKind::NotADirectory, format!("`{path}` is not a directory")));
             }
-            self.command_stat(&path).await
+            Ok(info)
         };
         done.await.map_err(self.stamp("files.stat"))
     }
@@ -209,6 +210,10 @@ impl Files {
             } else {
                 self.command_list(&path).await?
             };
+            if let Some(odd) = all.iter().find(|info| !is_name(&info.name)) {
+                let message = format!("the listing has an entry `{}`, which is no name", odd.name.escape_debug());
+                return Err(Error::new(ErrorKind::Protocol, message));
+            }
             all.sort_by(|a, b| a.name.cmp(&b.name));
             Ok(all)
         };
@@ -259,11 +264,11 @@ impl Files {
         self.removed("files.remove_all", Remove::new(path).recursive(true)).await
     }
 
-    /// Moves a file or directory; a file that is there is replaced.
+    /// Moves a file or directory; a file that is there is replaced. A path that ends in `/` says that it is a directory.
     ///
     /// # Errors
     ///
-    /// `path-not-found`; `is-a-directory` where a directory is in the way; `permission-denied`, `read-only`;
+    /// `path-not-found`; `not-a-directory` where that is not so; `is-a-directory` where a directory is in the way; `permission-denied`, `read-only`;
     /// `operation-timeout`, `gone`, the transport kinds.
     ///
     /// # Cancel safety
@@ -271,7 +276,11 @@ impl Files {
     /// It may or may not have been moved.
     pub async fn rename(&self, from: impl Into<String>, to: impl Into<String>) -> Result<()> {
         let done = async {
-            let (from, to) = (self.path(&from.into())?, self.path(&to.into())?);
+            let (old, new) = (from.into(), to.into());
+            let (from, to) = (self.path(&old)?, self.path(&new)?);
+            if (names_directory(&old) || names_directory(&new)) && self.info(&from).await?.kind != FileKind::Directory {
+                return Err(Error::new(ErrorKind::NotADirectory, format!("`{from}` is not a directory")));
+            }
             if self.is_native(&from)? && self.is_native(&to)? {
                 let work = move |i: Instance| async move { i.get().rename(&Rename::new(from, to)).await };
                 return self.native("files.rename", work).await;
@@ -304,20 +313,46 @@ impl Files {
         done.await.map_err(self.stamp("files.set_meta"))
     }
 
-    async fn opened(&self, operation: &'static str, mut request: ReadFile) -> Result<Body> {
+    async fn opened(&self, operation: &'static str, mut request: ReadFile) -> Result<Opened> {
         let done = async {
-            request.path = self.path(&request.path)?;
+            request.path = self.file_path(&request.path)?;
             match self.way(&request.path).await? {
                 Way::Native => {
                     let body =
                         self.native(operation, move |i| async move { i.get().read_file(&request).await }).await?;
-                    Ok(stream::relayed(self.sandbox.lease()?, body))
+                    Ok(Opened { body: stream::relayed(self.lease()?, body), mode: None })
                 }
-                Way::Archive => self.archive_read(request).await,
-                Way::Command => self.command_read(&request).await,
+                Way::Archive => self.archive_read(operation, request).await,
+                Way::Command => Ok(Opened { body: self.command_read(&request).await?, mode: None }),
             }
         };
         done.await.map_err(self.stamp(operation))
+    }
+
+    async fn written(&self, operation: &'static str, mut request: WriteFile, body: Body) -> Result<()> {
+        let done = async {
+            request.path = self.file_path(&request.path)?;
+            mode(request.mode)?;
+            match self.way(&request.path).await? {
+                Way::Native => {
+                    let (body, progress) = stream::watched(body);
+                    let instance = Arc::clone(&self.lease()?.instance);
+                    let work = async move { instance.get().write_file(&request, body).await };
+                    self.transfer(operation, progress, work).await
+                }
+                Way::Archive => self.archive_write(operation, request, body).await,
+                Way::Command => self.command_write(request, body).await,
+            }
+        };
+        done.await.map_err(self.stamp(operation))
+    }
+
+    async fn info(&self, path: &str) -> Result<FileInfo> {
+        if !self.is_native(path)? {
+            return self.command_stat(path).await;
+        }
+        let stat = Stat::new(path);
+        self.native("files.stat", move |i| async move { i.get().stat(&stat).await }).await
     }
 
     async fn collect(&self, mut body: Body) -> Result<Bytes> {
@@ -351,6 +386,9 @@ impl Files {
 
     async fn removed(&self, operation: &'static str, mut request: Remove) -> Result<()> {
         let done = async {
+            if !request.recursive {
+                self.file_path(&request.path)?;
+            }
             request.path = self.path(&request.path)?;
             if request.path == "/" {
                 return Err(
@@ -390,7 +428,7 @@ impl Files {
     ) -> Result<T> {
         let lease = self.sandbox.lease()?;
         lease.life.check()?;
-        let stalled = stream::stalled(progress, lease.spawner.limits.operation);
+        let stalled = Pace::of(lease).stalled(progress);
         let told = lease.spawner.attended(operation, Some(Arc::clone(&lease.life)), stalled, work);
         crate::engine::done(told.await)
     }
@@ -400,7 +438,7 @@ impl Files {
         if self.is_native(path)? {
             return Ok(Way::Native);
         }
-        let tree = self.sandbox.facts().is_native(Capability::Tree) && !self.is_blind(path);
+        let tree = self.tree_way(path) == Way::Archive;
         // Archives are read and written by the provider, who heeds no permissions: only root may go that way.
         Ok(if tree && self.ids().await?.0 == 0 { Way::Archive } else { Way::Command })
     }
@@ -408,7 +446,17 @@ impl Files {
     fn is_native(&self, path: &str) -> Result<bool> {
         let facts = self.sandbox.facts();
         validate::need(facts, Capability::Files)?;
-        Ok(facts.is_native(Capability::Files) && !self.is_blind(path))
+        Ok(facts.is_native(Capability::Files) && !self.is_blind(path) && self.user().is_none())
+    }
+
+    fn tree_way(&self, path: &str) -> Way {
+        let native = self.sandbox.facts().is_native(Capability::Tree);
+        if native && !self.is_blind(path) && self.user().is_none() { Way::Archive } else { Way::Command }
+    }
+
+    /// Of the view; what the backend does by itself is done as the sandbox's own.
+    fn user(&self) -> Option<&str> {
+        self.sandbox.overrides().user.as_deref()
     }
 
     fn is_blind(&self, path: &str) -> bool {
@@ -422,8 +470,21 @@ impl Files {
         validate::joined(base.as_deref().unwrap_or(cwd), path)
     }
 
-    /// uid and gid of the sandbox's own user.
+    /// The same for what cannot be a directory.
+    fn file_path(&self, path: &str) -> Result<String> {
+        let whole = self.path(path)?;
+        if !names_directory(path) {
+            return Ok(whole);
+        }
+        let message = format!("`{}` names a directory", path.escape_debug());
+        Err(Error::new(ErrorKind::IsADirectory, message).with_hint("for a file, leave the slash or the dots off"))
+    }
+
+    /// uid and gid of the user that files belong to.
     async fn ids(&self) -> Result<(u32, u32)> {
+        if self.user().is_some() {
+            return self.command_ids().await;
+        }
         let ids = &self.sandbox.lease()?.ids;
         let known = *ids.lock().unwrap_or_else(PoisonError::into_inner);
         match known {
@@ -446,6 +507,13 @@ impl Files {
     }
 }
 
+/// A file that is read.
+struct Opened {
+    body: Body,
+    /// Permission bits, where they came with it.
+    mode: Option<u32>,
+}
+
 type Instance = Arc<crate::engine::Held<Box<dyn crate::erase::DynInstance>>>;
 
 fn mode(mode: Option<u32>) -> Result<()> {
@@ -455,6 +523,15 @@ fn mode(mode: Option<u32>) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn names_directory(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("" | "." | ".."))
+}
+
+/// Whether it is one in a directory, and leads nowhere else.
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }
 
 /// Without `..`, as if no link were there: enough to tell where a path does not lead.

@@ -1,206 +1,204 @@
 //! A directory of the host, as a tar stream.
 
 use super::{
-    TreeReport,
+    header::{self, Entry},
+    host::{self, Identity, Source},
     options::Filter,
-    stream::{Outlet, PIECE},
+    stream::PIECE,
 };
+use bytes::{Bytes, BytesMut};
 use sandbox_core::{Error, ErrorKind, Result};
 use std::{
-    fs::{self, File},
-    io::{self, BufReader, Write},
+    fs, io,
     path::{Component, Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
+use tar::EntryType;
 
 /// What will be sent, known before anything is.
-#[derive(Clone)]
 pub(super) struct Plan {
     root: PathBuf,
     members: Vec<Member>,
-    pub(super) report: TreeReport,
+    pub(super) files: u64,
+    pub(super) skipped: Vec<String>,
+    /// Directories that have not been looked into.
+    todo: Vec<PathBuf>,
 }
 
-#[derive(Clone)]
 struct Member {
-    /// Below the root, with `/`.
-    path: String,
+    path: PathBuf,
     kind: Kind,
     mode: u32,
     mtime: u64,
 }
 
-#[derive(Clone)]
 enum Kind {
-    File,
+    File(Identity),
     Directory,
     Link(PathBuf),
 }
 
-/// Walks a directory of the host: names, modes, links. Links that leave it are refused.
-pub(super) fn plan(root: &Path, filter: &Filter) -> Result<Plan> {
-    let there = fs::metadata(root).map_err(|e| host(root, e))?;
-    if !there.is_dir() {
-        let message = format!("`{}` on the host is not a directory", root.display());
-        return Err(Error::new(ErrorKind::NotADirectory, message).with_hint("use `upload` for a single file"));
-    }
-    let mut plan = Plan { root: root.to_path_buf(), members: Vec::new(), report: TreeReport::default() };
-    plan.walk(Path::new(""), filter)?;
-    Ok(plan)
-}
-
 impl Plan {
-    fn walk(&mut self, below: &Path, filter: &Filter) -> Result<()> {
-        let dir = self.root.join(below);
+    /// Of a directory of the host.
+    pub(super) fn of(root: &Path) -> Result<Self> {
+        let there = fs::metadata(root).map_err(|e| host::failed(root, e))?;
+        if !there.is_dir() {
+            return Err(host::not_a_directory(root).with_hint("use `upload` for a single file"));
+        }
+        let todo = vec![PathBuf::new()];
+        Ok(Self { root: root.to_path_buf(), members: Vec::new(), files: 0, skipped: Vec::new(), todo })
+    }
+
+    /// Looks into the next directory: names, modes, links. Links that leave the tree are refused. Says whether there is more.
+    pub(super) fn look(&mut self, filter: &Filter) -> Result<bool> {
+        let Some(below) = self.todo.pop() else { return Ok(false) };
+        let dir = self.root.join(&below);
         let entries = fs::read_dir(&dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut entries = entries.map_err(|e| host(&dir, e))?;
+        let mut entries = entries.map_err(|e| host::failed(&dir, e))?;
         entries.sort_by_key(fs::DirEntry::file_name);
+        let first = self.todo.len();
         for entry in entries {
-            let path = below.join(entry.file_name());
-            let name = path.to_str().ok_or_else(|| {
-                Error::invalid(format!("`{}` on the host is not UTF-8", path.display()))
-                    .with_hint("rename it, or exclude it")
-            })?;
-            let name = name.replace(std::path::MAIN_SEPARATOR, "/");
-            if filter.excludes(&name) {
+            let (path, whole) = (below.join(entry.file_name()), entry.path());
+            let kind = entry.file_type().map_err(|e| host::failed(&whole, e))?;
+            if filter.excludes(&path, kind.is_dir()) {
                 continue;
             }
-            let meta = fs::symlink_metadata(self.root.join(&path)).map_err(|e| host(&path, e))?;
-            let (mode, mtime) = (mode(&meta), modified(&meta));
-            if meta.is_dir() {
-                if filter.takes_dir(&name) {
-                    self.members.push(Member { path: name, kind: Kind::Directory, mode, mtime });
-                }
-                self.walk(&path, filter)?;
-            } else if !filter.takes_file(&name) {
-            } else if meta.is_symlink() {
-                let target = fs::read_link(self.root.join(&path)).map_err(|e| host(&path, e))?;
-                inside(below, &target)
-                    .map_err(|e| e.with_hint(format!("exclude `{name}`, or copy what it points to")))?;
-                self.report.files += 1;
-                self.members.push(Member { path: name, kind: Kind::Link(target), mode, mtime });
-            } else if meta.is_file() {
-                self.report.files += 1;
-                self.report.bytes += meta.len();
-                self.members.push(Member { path: name, kind: Kind::File, mode, mtime });
-            } else {
-                self.report.skipped.push(name);
+            if path.to_str().is_none() {
+                return Err(Error::invalid(format!("the name `{}` on the host is not UTF-8", path.display()))
+                    .with_hint("rename it, or exclude it: `?` and `*` match what is no text too"));
             }
+            self.add(&below, path, &whole, filter)?;
         }
+        self.todo[first..].reverse();
+        Ok(true)
+    }
+
+    fn add(&mut self, below: &Path, path: PathBuf, whole: &Path, filter: &Filter) -> Result<()> {
+        let there = fs::symlink_metadata(whole).map_err(|e| host::failed(whole, e))?;
+        let taken = filter.takes(&path, there.is_dir());
+        if there.is_dir() {
+            self.todo.push(path.clone());
+        }
+        if !taken {
+            return Ok(());
+        }
+        let kind = if there.is_dir() {
+            Kind::Directory
+        } else if there.is_symlink() {
+            let target = fs::read_link(whole).map_err(|e| host::failed(whole, e))?;
+            let hint = || format!("exclude `{}`, or copy what it points to", path.display());
+            inside(below, &target).map_err(|e| e.with_hint(hint()))?;
+            self.files += 1;
+            Kind::Link(target)
+        } else if there.is_file() {
+            self.files += 1;
+            Kind::File(host::identity(&there))
+        } else {
+            self.skipped.push(name(&path));
+            return Ok(());
+        };
+        self.members.push(Member { path, kind, mode: host::permissions(&there), mtime: modified(&there) });
         Ok(())
     }
+}
 
-    /// On a thread of its own.
-    pub(super) fn write(&self, out: &mut Outlet, owner: (u32, u32)) -> io::Result<()> {
-        let mut builder = tar::Builder::new(&mut *out);
-        for member in &self.members {
-            self.append(&mut builder, member, owner).map_err(|e| named(&self.root.join(&member.path), e))?;
-        }
-        builder.finish()?;
-        drop(builder);
-        out.flush()
+/// Writes a plan as a stream, a piece at a time.
+pub(super) struct Packer {
+    plan: Arc<Plan>,
+    owner: (u32, u32),
+    next: usize,
+    file: Option<Source>,
+    ended: bool,
+    /// Bytes of files so far.
+    sent: Arc<AtomicU64>,
+}
+
+impl Packer {
+    pub(super) fn new(plan: Arc<Plan>, owner: (u32, u32), sent: Arc<AtomicU64>) -> Self {
+        Self { plan, owner, next: 0, file: None, ended: false, sent }
     }
 
-    fn append(&self, builder: &mut tar::Builder<&mut Outlet>, member: &Member, owner: (u32, u32)) -> io::Result<()> {
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(member.mode);
-        header.set_mtime(member.mtime);
-        header.set_uid(owner.0.into());
-        header.set_gid(owner.1.into());
-        header.set_size(0);
-        match &member.kind {
+    /// Reads from the host as much as a piece holds; `None` is the end.
+    pub(super) fn piece(&mut self) -> Result<Option<Bytes>> {
+        let mut out = BytesMut::with_capacity(PIECE + (8 << 10));
+        while out.len() < PIECE && !self.ended {
+            if let Some(file) = &mut self.file {
+                if !file.read(&mut out)? {
+                    header::pad(file.len, &mut out);
+                    self.sent.fetch_add(file.len, Ordering::Relaxed);
+                    self.file = None;
+                }
+            } else {
+                self.member(&mut out)?;
+            }
+        }
+        Ok((!out.is_empty()).then(|| out.freeze()))
+    }
+
+    fn member(&mut self, out: &mut BytesMut) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let Some(member) = plan.members.get(self.next) else {
+            self.ended = true;
+            header::end(out);
+            return Ok(());
+        };
+        self.next += 1;
+        let mut name = name(&member.path);
+        let (mut link, mut size) = (Vec::new(), 0);
+        let kind = match &member.kind {
             Kind::Directory => {
-                header.set_entry_type(tar::EntryType::Directory);
-                builder.append_data(&mut header, format!("{}/", member.path), io::empty())
+                name.push('/');
+                EntryType::Directory
             }
             Kind::Link(target) => {
-                header.set_entry_type(tar::EntryType::Symlink);
-                builder.append_link(&mut header, &member.path, target)
+                link = target.as_os_str().as_encoded_bytes().to_vec();
+                EntryType::Symlink
             }
-            Kind::File => {
-                let file = File::open(self.root.join(&member.path))?;
-                let size = file.metadata()?.len();
-                header.set_entry_type(tar::EntryType::Regular);
-                header.set_size(size);
-                // A file that grows meanwhile is sent as long as it was; one that shrinks fails the transfer.
-                let file = BufReader::with_capacity(PIECE, file);
-                builder.append_data(&mut header, &member.path, Steady { inner: file, left: size })
+            Kind::File(identity) => {
+                let source = Source::found(&plan.root.join(&member.path), *identity)?;
+                size = source.len;
+                self.file = Some(source);
+                EntryType::Regular
             }
-        }
+        };
+        let (mode, mtime, owner) = (member.mode, member.mtime, self.owner);
+        Entry { kind, name: name.as_bytes(), link: &link, size, mode, mtime, owner }.put(out);
+        Ok(())
     }
 }
 
-/// Exactly as many bytes as were promised.
-struct Steady<R> {
-    inner: R,
-    left: u64,
-}
-
-impl<R: io::Read> io::Read for Steady<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let most = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        if most == 0 {
-            return Ok(0);
-        }
-        let n = self.inner.read(&mut into[..most])?;
-        if n == 0 {
-            return Err(io::Error::other("the file became shorter while it was read"));
-        }
-        self.left -= n as u64;
-        Ok(n)
-    }
-}
-
-/// Whether a link in directory `below` of a tree stays in the tree, as far as its text says.
+/// Whether a link in directory `below` of a tree stays in the tree, whatever else is in it. The way up is through directories
+/// and is what it says; once a name has been passed, which may be a link itself, there is no going up any more.
 pub(super) fn inside(below: &Path, target: &Path) -> Result<()> {
-    let mut depth = below.components().count();
+    let mut depth = Some(below.components().count());
     for part in target.components() {
-        match part {
-            Component::Normal(_) => depth += 1,
-            Component::CurDir => {}
-            Component::ParentDir if depth > 0 => depth -= 1,
+        depth = match (part, depth) {
+            (Component::CurDir, depth) => depth,
+            (Component::Normal(_), _) => None,
+            (Component::ParentDir, Some(up)) if up > 0 => Some(up - 1),
             _ => {
-                let message =
-                    format!("a link in `{}` leads out of the tree, to `{}`", below.display(), target.display());
-                return Err(Error::invalid(message));
+                let (below, target) = (below.display(), target.display());
+                return Err(Error::invalid(format!("a link in `{below}` may lead out of the tree, to `{target}`")));
             }
-        }
+        };
+    }
+    if target.as_os_str().is_empty() {
+        return Err(Error::new(ErrorKind::Protocol, format!("a link in `{}` leads nowhere", below.display())));
     }
     Ok(())
 }
 
-/// An error of the host's file system, told apart from the sandbox's.
-pub(super) fn host(path: &Path, error: io::Error) -> Error {
-    let kind = match error.kind() {
-        io::ErrorKind::NotFound => ErrorKind::PathNotFound,
-        io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
-        io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
-        io::ErrorKind::NotADirectory => ErrorKind::NotADirectory,
-        io::ErrorKind::IsADirectory => ErrorKind::IsADirectory,
-        io::ErrorKind::StorageFull => ErrorKind::DiskFull,
-        io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
-        _ => ErrorKind::Internal,
-    };
-    Error::new(kind, format!("`{}` on the host: {error}", path.display())).with_source(error).applied(false)
+/// With `/`, as tars have it.
+fn name(path: &Path) -> String {
+    path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/")
 }
 
-fn named(path: &Path, error: io::Error) -> io::Error {
-    // A reader that is gone has its own error.
-    if error.kind() == io::ErrorKind::BrokenPipe { error } else { io::Error::other(host(path, error)) }
-}
-
-#[cfg(unix)]
-fn mode(meta: &fs::Metadata) -> u32 {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o7777
-}
-
-#[cfg(not(unix))]
-fn mode(meta: &fs::Metadata) -> u32 {
-    if meta.is_dir() { 0o755 } else { 0o644 }
-}
-
-fn modified(meta: &fs::Metadata) -> u64 {
-    meta.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok()).map_or(0, |t| t.as_secs())
+fn modified(there: &fs::Metadata) -> u64 {
+    there.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok()).map_or(0, |t| t.as_secs())
 }
 
 #[cfg(test)]
@@ -208,14 +206,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_stay_inside_by_their_text() {
+    fn links_stay_inside_whatever_their_parts_are() {
         for (below, target, fine) in [
             ("", "a", true),
+            ("", "a/b/c", true),
+            ("", "./a", true),
             ("a", "../b", true),
+            ("a", "./../b", true),
             ("a/b", "../../c", true),
+            ("a/b", "../..", true),
             ("a", "../../b", false),
             ("", "/etc/passwd", false),
             ("", "a/../../b", false),
+            // `a` may be a link that leads up.
+            ("", "a/..", false),
+            ("x", "a/../b", false),
+            ("x", "../a/../../b", false),
+            ("", "", false),
         ] {
             assert_eq!(inside(Path::new(below), Path::new(target)).is_ok(), fine, "{below} {target}");
         }

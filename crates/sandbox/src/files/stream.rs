@@ -1,30 +1,110 @@
-//! Bodies on their way between the workers and everybody else.
+//! Bodies on their way between the workers, the host's files and everybody else. No thread waits for anything but the host's
+//! own file system, so however many bodies are open, and read by nobody, there are threads for the others.
 
 use crate::lease::Lease;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use sandbox_core::{Body, Chunks, Error, ErrorKind, Result};
 use std::{
-    io,
+    future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::{
     runtime::Handle,
-    sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    sync::mpsc,
+    task::{JoinError, JoinHandle},
+    time::{Instant, Sleep, sleep, timeout},
 };
 
-/// Pieces on their way.
-pub(super) type Pieces = mpsc::Receiver<Result<Bytes>>;
-
-/// An adapter's body, pulled on the workers for a reader anywhere.
-pub(super) fn relayed(lease: &Lease, body: Body) -> Body {
-    let len = body.len;
-    Body::new(len, Received(relay(lease, body)))
+/// Where a transfer's steps run, and how long each may take.
+#[derive(Debug, Clone)]
+pub(super) struct Pace {
+    io: Handle,
+    limit: Duration,
 }
 
-/// The same, as pieces.
-pub(super) fn relay(lease: &Lease, body: Body) -> Pieces {
+impl Pace {
+    pub(super) fn of(lease: &Lease) -> Self {
+        Self { io: lease.spawner.workers.io.clone(), limit: lease.spawner.limits.operation }
+    }
+
+    /// One step that others have to make.
+    pub(super) async fn within<T>(&self, what: &str, step: impl Future<Output = Result<T>>) -> Result<T> {
+        let over = self.pause(self.limit);
+        tokio::select! {
+            biased;
+            done = step => done,
+            () = over => Err(Error::new(ErrorKind::OperationTimeout, format!("{what} took more than {:?}", self.limit))),
+        }
+    }
+
+    /// One step on the host's file system, on a thread that may block. Whatever it makes is dropped if nobody waits any more.
+    pub(super) async fn host<T: Send + 'static>(&self, step: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        self.within(HOST, joined(self.io.spawn_blocking(step))).await
+    }
+
+    /// What is read from the host, a piece at a time, as a body.
+    pub(super) fn body(&self, len: Option<u64>, read: impl FnMut() -> Result<Option<Bytes>> + Send + 'static) -> Body {
+        Body::new(len, Steps { pace: self.clone(), at: At::Idle(Box::new(read)) })
+    }
+
+    /// Resolves with the error of a transfer whose receiver took nothing for the limit.
+    pub(super) async fn stalled(self, progress: Arc<Progress>) -> Error {
+        loop {
+            let left = self.limit.saturating_sub(progress.idle());
+            if left.is_zero() {
+                let message = format!("the transfer stood still for {:?}", self.limit);
+                return Error::new(ErrorKind::OperationTimeout, message);
+            }
+            self.pause(left).await;
+        }
+    }
+
+    /// Goes by the engine's timer, so that whoever waits needs no runtime.
+    fn pause(&self, time: Duration) -> Sleep {
+        let _here = self.io.enter();
+        sleep(time)
+    }
+}
+
+async fn joined<T>(step: impl Future<Output = std::result::Result<Result<T>, JoinError>>) -> Result<T> {
+    let died = |e| Err(Error::new(ErrorKind::Internal, "the thread for the host's files died").with_source(e));
+    step.await.unwrap_or_else(died)
+}
+
+type Read = Box<dyn FnMut() -> Result<Option<Bytes>> + Send>;
+
+struct Steps {
+    pace: Pace,
+    at: At,
+}
+
+enum At {
+    Idle(Read),
+    /// Kept between two calls of `next`, if the first is given up.
+    Busy(JoinHandle<Result<(Read, Option<Bytes>)>>),
+    Over,
+}
+
+impl Chunks for Steps {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        if let At::Idle(mut read) = std::mem::replace(&mut self.at, At::Over) {
+            self.at = At::Busy(self.pace.io.spawn_blocking(move || read().map(|piece| (read, piece))));
+        }
+        let At::Busy(step) = &mut self.at else { return Ok(None) };
+        let done = self.pace.within(HOST, joined(step)).await;
+        self.at = At::Over;
+        let (read, piece) = done?;
+        if piece.is_some() {
+            self.at = At::Idle(read);
+        }
+        Ok(piece)
+    }
+}
+
+/// An adapter's body, pulled on the workers for a reader anywhere, each piece within the limit of an operation.
+pub(super) fn relayed(lease: &Lease, body: Body) -> Body {
+    let len = body.len;
     let (out, pieces) = mpsc::channel(DEPTH);
     let (life, limit) = (Arc::clone(&lease.life), lease.spawner.limits.operation);
     let mut body = lease.spawner.workers.hold(body);
@@ -32,7 +112,7 @@ pub(super) fn relay(lease: &Lease, body: Body) -> Pieces {
         loop {
             let next = async {
                 let late = |_| Error::new(ErrorKind::OperationTimeout, format!("no more of the file within {limit:?}"));
-                timeout(limit, crate::engine::guard(body.get_mut().next())).await.map_err(late)?
+                timeout(limit, crate::engine::guard(content(body.get_mut()))).await.map_err(late)?
             };
             let next = tokio::select! {
                 biased;
@@ -42,21 +122,40 @@ pub(super) fn relay(lease: &Lease, body: Body) -> Pieces {
                     Err(Error::new(ErrorKind::Gone, "the sandbox ended during the transfer").with_source(reason))
                 }
             };
-            let last = next.is_err();
-            let Some(piece) = next.transpose() else { return };
-            if out.send(piece).await.is_err() || last {
+            let last = !matches!(next, Ok(Some(_)));
+            if out.send(next).await.is_err() || last {
                 return;
             }
         }
     });
-    pieces
+    Body::new(len, Received { pieces, over: false })
 }
 
-pub(super) struct Received(pub(super) Pieces);
+/// The next piece that is not empty. A source of nothing but empty ones lets the timers have their turn.
+async fn content(body: &mut Body) -> Result<Option<Bytes>> {
+    loop {
+        match body.next().await? {
+            Some(piece) if piece.is_empty() => tokio::task::yield_now().await,
+            next => return Ok(next),
+        }
+    }
+}
+
+struct Received {
+    pieces: mpsc::Receiver<Result<Option<Bytes>>>,
+    over: bool,
+}
 
 impl Chunks for Received {
     async fn next(&mut self) -> Result<Option<Bytes>> {
-        self.0.recv().await.transpose()
+        if self.over {
+            return Ok(None);
+        }
+        // An end is said: a channel that is just gone must not pass for one.
+        let gone = || Err(Error::new(ErrorKind::Gone, "the engine ended during the transfer"));
+        let next = self.pieces.recv().await.unwrap_or_else(gone);
+        self.over = !matches!(next, Ok(Some(_)));
+        next
     }
 }
 
@@ -76,9 +175,15 @@ pub(super) fn watched(body: Body) -> (Body, Arc<Progress>) {
     impl Chunks for Watched {
         async fn next(&mut self) -> Result<Option<Bytes>> {
             self.1.set(Moment::Asking);
-            let next = self.0.next().await;
-            self.1.set(Moment::Sending(Instant::now()));
-            next
+            let _answered = Answered(&self.1);
+            self.0.next().await
+        }
+    }
+    /// Also where the receiver gives its question up.
+    struct Answered<'a>(&'a Progress);
+    impl Drop for Answered<'_> {
+        fn drop(&mut self) {
+            self.0.set(Moment::Sending(Instant::now()));
         }
     }
     let progress = Arc::new(Progress(Mutex::new(Moment::Sending(Instant::now()))));
@@ -98,120 +203,8 @@ impl Progress {
     }
 }
 
-/// Resolves with the error of a transfer whose receiver took nothing for `limit`.
-pub(super) async fn stalled(progress: Arc<Progress>, limit: Duration) -> Error {
-    loop {
-        let idle = progress.idle();
-        if idle >= limit {
-            return Error::new(ErrorKind::OperationTimeout, format!("the transfer stood still for {limit:?}"));
-        }
-        sleep_until(Instant::now() + (limit - idle)).await;
-    }
-}
-
-/// What a thread of its own writes, as a body. An error of `write` is the body's.
-pub(super) fn produced(
-    io: &Handle,
-    len: Option<u64>,
-    write: impl FnOnce(&mut Outlet) -> io::Result<()> + Send + 'static,
-) -> Body {
-    let (out, pieces) = mpsc::channel(DEPTH);
-    io.spawn_blocking(move || {
-        let mut outlet = Outlet { out, buffer: BytesMut::new() };
-        let written = write(&mut outlet).and_then(|()| io::Write::flush(&mut outlet));
-        if let Err(error) = written {
-            let _ = outlet.out.blocking_send(Err(from_io(error)));
-        }
-    });
-    Body::new(len, Received(pieces))
-}
-
-/// A writer that a [`produced`] body reads.
-pub(super) struct Outlet {
-    out: mpsc::Sender<Result<Bytes>>,
-    buffer: BytesMut,
-}
-
-impl io::Write for Outlet {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.buffer.extend_from_slice(data);
-        if self.buffer.len() >= PIECE {
-            self.flush()?;
-        }
-        Ok(data.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let piece = self.buffer.split().freeze();
-        self.out.blocking_send(Ok(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-/// A reader over pieces, for a thread of its own.
-pub(super) struct Inlet {
-    pieces: Pieces,
-    current: Bytes,
-}
-
-impl Inlet {
-    pub(super) fn new(pieces: Pieces) -> Self {
-        Self { pieces, current: Bytes::new() }
-    }
-}
-
-impl io::Read for Inlet {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.current.is_empty() {
-            match self.pieces.blocking_recv() {
-                None => return Ok(0),
-                Some(piece) => self.current = piece.map_err(io::Error::other)?,
-            }
-        }
-        let n = into.len().min(self.current.len());
-        self.current.copy_to_slice(&mut into[..n]);
-        Ok(n)
-    }
-}
-
-/// An error that went through a reader or writer comes out as it went in.
-pub(super) fn from_io(error: io::Error) -> Error {
-    match error.downcast::<Error>() {
-        Ok(ours) => ours,
-        Err(error) => {
-            Error::new(ErrorKind::Protocol, format!("the stream of files is broken: {error}")).with_source(error)
-        }
-    }
-}
-
+const HOST: &str = "the host's file system";
 /// Pieces under way at most.
 const DEPTH: usize = 4;
+/// Bytes of a piece that is read from the host.
 pub(super) const PIECE: usize = 256 << 10;
-
-/// Held by whoever waits for a transfer.
-pub(super) type Leash = oneshot::Sender<()>;
-
-/// A user's body, pulled on the workers for a thread of its own. Once the leash is gone the thread gets an error: an end
-/// would pass for the whole.
-pub(super) fn pulled(lease: &Lease, mut body: Body) -> (Pieces, Leash) {
-    let (out, pieces) = mpsc::channel(DEPTH);
-    let (leash, mut given_up) = oneshot::channel();
-    lease.spawner.workers.io.spawn(async move {
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = out.closed() => return,
-                _ = &mut given_up => Err(Error::new(ErrorKind::Gone, "nobody waits for the transfer any more")),
-                next = crate::engine::guard(body.next()) => next,
-            };
-            let last = next.is_err();
-            let Some(piece) = next.transpose() else { return };
-            if out.send(piece).await.is_err() || last {
-                return;
-            }
-        }
-    });
-    (pieces, leash)
-}

@@ -1,76 +1,102 @@
 //! Files and trees between host and sandbox.
 
 use super::{
-    Files, TreeOptions, TreeReport, Way, pack,
-    stream::{self, Inlet},
-    unpack,
+    Files, TreeOptions, TreeReport, Way,
+    host::{self, Landing, Source},
+    members::{Member, Members},
+    options::MAX_BYTES,
+    pack::{Packer, Plan},
+    stream::{self, Pace},
+    unpack::{Unpack, too_much},
 };
-use sandbox_core::{Body, Capability, Error, ErrorKind, GetTree, PutTree, Result, WriteFile};
+use bytes::Bytes;
+use sandbox_core::{Body, Capability, Error, ErrorKind, FileKind, PutTree, ReadFile, Result, WriteFile};
 use std::{
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 impl Files {
-    /// Copies a file of the host into the sandbox, with its permission bits.
+    /// Copies a file of the host into the sandbox, with its permission bits. A link on the host is followed. What is small, or
+    /// says that it is empty, is read whole before it is sent, so that files that a kernel makes up, as in `/proc`, are what
+    /// they read as.
     ///
     /// # Errors
     ///
-    /// `path-not-found`, `is-a-directory`, `permission-denied` of the host, which the message names; then nothing was sent.
-    /// Those of [`write`](Self::write).
+    /// `path-not-found`, `is-a-directory`, `permission-denied` of the host, which the message names, and `not-a-file` for its
+    /// FIFOs, sockets and devices; then nothing was sent. `invalid-argument` for a path that no file can have, and where the
+    /// file became shorter while it was read. Those of [`write`](Self::write).
     ///
     /// # Cancel safety
     ///
     /// That of [`write`](Self::write).
     pub async fn upload(&self, host: impl AsRef<Path>, path: impl Into<String>) -> Result<()> {
         let host = host.as_ref().to_path_buf();
-        let opened = self.blocking(move || {
-            let file = File::open(&host).map_err(|e| pack::host(&host, e))?;
-            let meta = file.metadata().map_err(|e| pack::host(&host, e))?;
-            if meta.is_dir() {
-                let message = format!("`{}` on the host is a directory", host.display());
-                return Err(Error::new(ErrorKind::IsADirectory, message).with_hint("use `upload_dir`").applied(false));
-            }
-            Ok((file, meta))
-        });
-        let (mut file, meta) = opened.await.map_err(self.stamp("files.upload"))?;
-        let io = &self.lease()?.spawner.workers.io;
-        let len = meta.len();
-        let body = stream::produced(io, Some(len), move |out| {
-            let sent = io::copy(&mut Read::by_ref(&mut file).take(len), out)?;
-            if sent == len { Ok(()) } else { Err(io::Error::other("the file became shorter while it was read")) }
-        });
-        let request = WriteFile::new(path).mode(Some(permissions(&meta)));
-        self.write_with(request, body).await
+        let done = async {
+            let pace = Pace::of(self.lease()?);
+            let source = pace.host(move || Source::open(&host)).await;
+            let mut source = source.map_err(|error| match error.kind() {
+                ErrorKind::IsADirectory => error.with_hint("use `upload_dir`"),
+                _ => error,
+            })?;
+            let request = WriteFile::new(path).mode(Some(source.mode & 0o777));
+            let body = pace.body(Some(source.len), move || source.next());
+            self.written("files.upload", request, body).await
+        };
+        done.await.map_err(self.stamp("files.upload"))
     }
 
-    /// Copies a file of the sandbox to the host: whole or not at all.
+    /// Copies a file of the sandbox to the host, up to 64 GiB: whole or not at all.
+    ///
+    /// A file that is there is replaced and its mode kept; otherwise it gets the permission bits of the sandbox's file, or, where
+    /// that is a link, those of any new file of this process. A link on the host is replaced and what it leads to left alone.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open), and of the host's file system, which the message names.
+    /// Those of [`open`](Self::open), and of the host's file system, which the message names: `is-a-directory`, and
+    /// `not-a-file` where a FIFO, a socket or a device is in the way, or behind a link. `resource-exhausted` for more than
+    /// 64 GiB.
     ///
     /// # Cancel safety
     ///
     /// Nothing is left of a copy that was given up.
     pub async fn download(&self, path: impl Into<String>, host: impl AsRef<Path>) -> Result<()> {
-        let body = self.opened("files.download", sandbox_core::ReadFile::new(path)).await?;
-        let lease = self.lease()?;
-        let (pieces, _leash) = stream::pulled(lease, body);
-        let (mut inlet, host) = (Inlet::new(pieces), host.as_ref().to_path_buf());
-        let done = self.blocking(move || unpack::file(&mut inlet, &host, 0o644, None).map(drop));
+        let (path, host) = (path.into(), host.as_ref().to_path_buf());
+        let done = async {
+            let pace = Pace::of(self.lease()?);
+            let mut opened = self.opened("files.download", ReadFile::new(path.clone())).await?;
+            let there = host.clone();
+            let mode = match pace.host(move || host::there(&there)).await? {
+                Some(mode) => Some(mode),
+                None if opened.mode.is_some() => opened.mode,
+                None => {
+                    let info = self.info(&self.path(&path)?).await?;
+                    (info.kind == FileKind::File).then_some(info.meta.mode & 0o777)
+                }
+            };
+            let (mut landing, mut left) = (Landing::new(host, mode, None), MAX_BYTES);
+            while let Some(piece) = opened.body.next().await? {
+                left = left
+                    .checked_sub(piece.len() as u64)
+                    .ok_or_else(|| too_much("bytes", "max_bytes").with_hint("read it by `open`, and count"))?;
+                landing = landing.put(&pace, piece, false).await?;
+            }
+            landing.put(&pace, Bytes::new(), true).await.map(drop)
+        };
         done.await.map_err(self.stamp("files.download"))
     }
 
     /// Copies the contents of a directory of the host to below a directory of the sandbox, which is made if it is not there.
-    /// Empty directories, modes and links are kept. `TREE`.
+    /// Empty directories, modes and links are kept, and links as they are spelled. `TREE`.
     ///
     /// # Errors
     ///
-    /// `invalid-argument` for a link that leaves the directory, and errors of the host's file system: then nothing was sent.
-    /// `not-a-directory`, `is-a-directory`, `permission-denied`, `disk-full`, `read-only`; `operation-timeout`, `gone`, the
+    /// `invalid-argument` for a link that may leave the directory: one that is absolute, goes up too far, or goes up again after
+    /// a name, which may be a link itself; and errors of the host's file system: then nothing was sent. `invalid-argument`,
+    /// too, where a file was replaced or became shorter in the meantime. `not-a-directory`, `is-a-directory`, `permission-denied`, `disk-full`, `read-only`; `operation-timeout`, `gone`, the
     /// transport kinds.
     ///
     /// # Cancel safety
@@ -97,22 +123,30 @@ impl Files {
     ) -> Result<TreeReport> {
         let done = async {
             crate::validate::need(self.sandbox.facts(), Capability::Tree)?;
-            let path = self.path(&path.into())?;
-            let (root, filter) = (host.as_ref().to_path_buf(), options.compile()?);
-            let plan = Arc::new(self.blocking(move || pack::plan(&root, &filter)).await?);
-            self.send(&plan, path).await?;
-            Ok(plan.report.clone())
+            let (path, filter) = (self.path(&path.into())?, Arc::new(options.compile()?));
+            let (pace, root) = (Pace::of(self.lease()?), host.as_ref().to_path_buf());
+            let (mut plan, mut more) = (pace.host(move || Plan::of(&root)).await?, true);
+            while more {
+                let filter = Arc::clone(&filter);
+                (plan, more) = pace.host(move || plan.look(&filter).map(|more| (plan, more))).await?;
+            }
+            let plan = Arc::new(plan);
+            let bytes = self.send(&plan, path).await?;
+            Ok(TreeReport { files: plan.files, bytes, skipped: plan.skipped.clone() })
         };
         done.await.map_err(self.stamp("files.upload_dir"))
     }
 
-    /// Copies the contents of a directory of the sandbox to below a directory of the host, which is made if it is not there.
-    /// Each file is whole or not there; links and names that would leave the target are refused. `TREE`.
+    /// Copies the contents of a directory of the sandbox to below a directory of the host, which is made if it is not there. A
+    /// link to a directory is followed if it is what is named. Each file is whole or not there; links and names that would
+    /// leave the target are refused, and hard links become files of their own. As much comes as
+    /// [`max_bytes`](TreeOptions::max_bytes) and [`max_entries`](TreeOptions::max_entries) let through. `TREE`.
     ///
     /// # Errors
     ///
-    /// `path-not-found`, `not-a-directory`, `permission-denied`; `invalid-argument` for a link that leaves the tree; errors of
-    /// the host's file system, which the message names; `operation-timeout`, `gone`, the transport kinds.
+    /// `path-not-found`, `not-a-directory`, `permission-denied`; `invalid-argument` for a link that may leave the tree, as with
+    /// [`upload_dir`](Self::upload_dir); `resource-exhausted` for more than the options let through; errors of the host's file
+    /// system, which the message names, among them `not-a-file` where a FIFO, a socket or a device is in the way; `operation-timeout`, `gone`, the transport kinds.
     ///
     /// # Cancel safety
     ///
@@ -138,37 +172,42 @@ impl Files {
     ) -> Result<TreeReport> {
         let done = async {
             crate::validate::need(self.sandbox.facts(), Capability::Tree)?;
-            let (path, filter) = (self.path(&path.into())?, options.compile()?);
-            let tar = self.tree(path).await?;
-            let (pieces, _leash) = stream::pulled(self.lease()?, tar);
-            let inlet = Inlet::new(pieces);
-            let target: PathBuf = host.as_ref().to_path_buf();
-            self.blocking(move || unpack::unpack(inlet, &target, &filter)).await
+            options.compile()?;
+            let path = self.path(&path.into())?;
+            let (root, members) = self.tree(&path).await?;
+            Unpack::new(self, &path, &root, host.as_ref(), options)?.all(members).await
         };
         done.await.map_err(self.stamp("files.download_dir"))
     }
 
-    async fn send(&self, plan: &Arc<pack::Plan>, path: String) -> Result<()> {
+    /// Says how many bytes of files were sent.
+    async fn send(&self, plan: &Arc<Plan>, path: String) -> Result<u64> {
         let owner = self.ids().await?;
+        let pace = Pace::of(self.lease()?);
         let tar = || {
-            let plan = Arc::clone(plan);
-            let io = &self.lease()?.spawner.workers.io;
-            Ok::<_, Error>(stream::produced(io, None, move |out| plan.write(out, owner)))
+            let sent = Arc::new(AtomicU64::new(0));
+            let mut packer = Packer::new(Arc::clone(plan), owner, Arc::clone(&sent));
+            (pace.body(None, move || packer.piece()), sent)
         };
+        let (body, mut sent) = tar();
         if self.tree_way(&path) == Way::Command {
-            return self.command_put_tree(&path, tar()?).await;
+            self.command_put_tree(&path, body).await?;
+            return Ok(sent.load(Ordering::Relaxed));
         }
         if owner.0 != 0 && self.tree_is_blind_to_users() {
             self.command_writable(&path).await?;
         }
-        match self.put_tree(path.clone(), tar()?).await {
+        match self.put_tree(path.clone(), body).await {
             // Nothing was done, so it may be done again.
             Err(error) if error.kind() == ErrorKind::PathNotFound && !error.may_have_applied() => {
                 self.directory(path.clone()).await?;
-                self.put_tree(path, tar()?).await
+                let body;
+                (body, sent) = tar();
+                self.put_tree(path, body).await?;
             }
-            done => done,
+            done => done?,
         }
+        Ok(sent.load(Ordering::Relaxed))
     }
 
     async fn put_tree(&self, path: String, tar: Body) -> Result<()> {
@@ -178,40 +217,20 @@ impl Files {
         self.transfer("files.upload_dir", progress, work).await
     }
 
-    async fn tree(&self, path: String) -> Result<Body> {
-        if self.tree_way(&path) == Way::Command {
-            return self.command_get_tree(&path).await;
+    /// The root of a tree, and what comes after it.
+    async fn tree(&self, path: &str) -> Result<(Member, Members)> {
+        if self.tree_way(path) == Way::Archive {
+            if let Some(tree) = self.followed("files.download_dir", path).await? {
+                return Ok(tree);
+            }
         }
-        let get = GetTree::new(path.clone());
-        let tar = self.native("files.download_dir", move |i| async move { i.get().get_tree(&get).await }).await;
-        let tar = tar.map_err(|error| super::archive::missing(&path, error))?;
-        Ok(stream::relayed(self.lease()?, tar))
-    }
-
-    fn tree_way(&self, path: &str) -> Way {
-        let native = self.sandbox.facts().is_native(Capability::Tree) && !self.is_blind(path);
-        if native { Way::Archive } else { Way::Command }
+        let mut members = Members::new(self.command_get_tree(path).await?);
+        let root = members.next().await?;
+        root.map(|root| (root, members)).ok_or_else(|| Error::new(ErrorKind::Protocol, "the tree is empty"))
     }
 
     /// Where single files are not the provider's own, its trees are archives that heed no permissions.
     fn tree_is_blind_to_users(&self) -> bool {
         !self.sandbox.facts().is_native(Capability::Files)
     }
-
-    /// Work on the host's file system, on a thread of its own. Given up, it ends with its stream.
-    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-        let io = &self.lease()?.spawner.workers.io;
-        let failed = |e| Error::new(ErrorKind::Internal, "the thread for the host's files died").with_source(e);
-        io.spawn_blocking(work).await.unwrap_or_else(|e: tokio::task::JoinError| Err(failed(e)))
-    }
-}
-
-#[cfg(unix)]
-fn permissions(meta: &std::fs::Metadata) -> u32 {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777
-}
-
-#[cfg(not(unix))]
-fn permissions(_: &std::fs::Metadata) -> u32 {
-    0o644
 }

@@ -1,237 +1,220 @@
-//! A tar stream from a sandbox, onto the host. Nothing in it is trusted: no member and no link leaves the target.
+//! A tar stream from a sandbox, onto the host. Nothing in it is trusted: no member and no link leaves the target, and what it
+//! takes of the host has limits.
 
 use super::{
-    TreeReport,
+    Files, TreeOptions, TreeReport,
+    host::{self, Landing, Source},
+    members::{Kind, Member, Members},
     options::Filter,
-    pack::{host, inside},
-    stream::{Inlet, from_io},
+    pack::inside,
+    stream::Pace,
 };
-use sandbox_core::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use sandbox_core::{Body, Error, ErrorKind, ReadFile, Result};
 use std::{
-    fs::{self, File},
-    io,
+    collections::HashSet,
     path::{Component, Path, PathBuf},
-    time::{Duration, SystemTime},
 };
 
-/// On a thread of its own: unpacks everything below the tree's first member into `target`.
-pub(super) fn unpack(inlet: Inlet, target: &Path, filter: &Filter) -> Result<TreeReport> {
-    let mut archive = tar::Archive::new(inlet);
-    let mut report = TreeReport::default();
-    // Directories get their modes last, or nothing could be made in one that is read-only.
-    let mut modes = Vec::new();
-    let mut seen = false;
-    for entry in archive.entries().map_err(from_io)? {
-        let mut entry = entry.map_err(from_io)?;
-        let kind = entry.header().entry_type();
-        let path = below_root(&entry.path_bytes())?;
-        let Some(path) = path else {
-            if !kind.is_dir() {
-                let message = "what was to be downloaded is not a directory";
-                return Err(Error::new(ErrorKind::NotADirectory, message).with_hint("use `download` for a single file"));
+/// A tree that is being unpacked.
+pub(super) struct Unpack<'a> {
+    files: &'a Files,
+    /// In the sandbox.
+    from: &'a str,
+    target: PathBuf,
+    filter: Filter,
+    pace: Pace,
+    /// The names that the tree's own members begin with.
+    root: PathBuf,
+    /// What this run has made, below the target.
+    made: HashSet<PathBuf>,
+    /// Directories get their modes last, or nothing could be made in one that is read-only.
+    modes: Vec<(PathBuf, u32)>,
+    entries_left: u64,
+    bytes_left: u64,
+    report: TreeReport,
+}
+
+impl<'a> Unpack<'a> {
+    /// From the tree's first member on, which is its root.
+    pub(super) fn new(
+        files: &'a Files,
+        from: &'a str,
+        root: &Member,
+        target: &Path,
+        options: &TreeOptions,
+    ) -> Result<Self> {
+        let name = relative(&root.name)?;
+        if root.kind != Kind::Directory {
+            // A tree of one has just its name.
+            if name.components().count() > 1 {
+                return Err(Error::new(ErrorKind::Protocol, "the tree does not begin with its directory"));
             }
-            seen = true;
-            fs::create_dir_all(target).map_err(|e| host(target, e))?;
-            continue;
+            let message = format!("`{from}` is not a directory");
+            return Err(Error::new(ErrorKind::NotADirectory, message).with_hint("use `download` for a single file"));
+        }
+        Ok(Self {
+            files,
+            from,
+            target: target.to_path_buf(),
+            filter: options.compile()?,
+            pace: Pace::of(files.lease()?),
+            root: name,
+            made: HashSet::new(),
+            modes: Vec::new(),
+            entries_left: options.max_entries,
+            bytes_left: options.max_bytes,
+            report: TreeReport::default(),
+        })
+    }
+
+    pub(super) async fn all(mut self, mut members: Members) -> Result<TreeReport> {
+        let target = self.target.clone();
+        self.pace.host(move || host::create_all(&target)).await?;
+        while let Some(member) = members.next().await? {
+            let Some(path) = self.below(&member.name)? else { continue };
+            if !self.filter.takes(&path, member.kind == Kind::Directory) {
+                continue;
+            }
+            if path.to_str().is_none() {
+                return Err(Error::invalid(format!("the name `{}` in the sandbox is not UTF-8", path.display()))
+                    .with_hint("rename it there, or exclude it: `?` and `*` match what is no text too"));
+            }
+            self.one(member, path, &mut members).await?;
+        }
+        let modes = self.modes;
+        let set = move || modes.into_iter().rev().try_for_each(|(path, mode)| host::set_mode(&path, mode));
+        self.pace.host(set).await?;
+        Ok(self.report)
+    }
+
+    async fn one(&mut self, member: Member, path: PathBuf, members: &mut Members) -> Result<()> {
+        let (target, whole) = (self.target.clone(), self.target.join(&path));
+        let parent = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| too_much("entries", "max_entries"))?;
+        match member.kind {
+            Kind::Directory => {
+                self.modes.push((whole, member.mode));
+                return self.pace.host(move || host::directory(&target, &path)).await;
+            }
+            Kind::Symlink(link) => {
+                let link = text(&link)?;
+                inside(&parent, &link).map_err(|e| e.with_hint(format!("exclude `{}`", path.display())))?;
+                let step = move || host::directory(&target, &parent).and_then(|()| host::symlink(&link, &whole));
+                self.pace.host(step).await?;
+            }
+            Kind::File => {
+                self.pace.host(move || host::directory(&target, &parent)).await?;
+                if member.size > self.bytes_left {
+                    return Err(too_much("bytes", "max_bytes"));
+                }
+                let mut landing = Landing::new(whole, Some(member.mode), member.mtime);
+                loop {
+                    let piece = members.piece().await?.unwrap_or_default();
+                    let last = members.left() == 0;
+                    landing = self.put(landing, piece, last).await?;
+                    if last {
+                        break;
+                    }
+                }
+            }
+            Kind::Hard(link) => {
+                self.pace.host(move || host::directory(&target, &parent)).await?;
+                self.hard(&link, &path, whole, member.mode).await?;
+            }
+            Kind::Other => {
+                self.report.skipped.push(path.to_string_lossy().into_owned());
+                return Ok(());
+            }
+        }
+        self.report.files += 1;
+        self.made.insert(path);
+        Ok(())
+    }
+
+    /// A hard link becomes a file of its own, with the content of what it is the same as.
+    async fn hard(&mut self, link: &[u8], path: &Path, whole: PathBuf, mode: u32) -> Result<()> {
+        let nowhere = || {
+            let (path, link) = (path.display(), String::from_utf8_lossy(link));
+            Error::new(
+                ErrorKind::Protocol,
+                format!("`{path}` is said to be the same file as `{link}`, which is none of the tree"),
+            )
         };
-        seen = true;
-        let name = path.to_string_lossy().into_owned();
-        let whole = target.join(&path);
-        let mode = entry.header().mode().map_or(0o644, |mode| mode & 0o777);
-        match kind {
-            tar::EntryType::Directory if filter.takes_dir(&name) => {
-                directory(target, &path)?;
-                modes.push((whole, mode));
+        let first = self.below(link)?.ok_or_else(nowhere)?;
+        if self.made.contains(&first) {
+            let first = self.target.join(first);
+            let source = self.pace.host(move || Source::own(&first)).await?;
+            let mut landing = Landing::new(whole, Some(source.mode & 0o777), None);
+            let mut source = Some(source);
+            while let Some(mut from) = source.take() {
+                let (from, piece) = self.pace.host(move || from.next().map(|piece| (from, piece))).await?;
+                let last = piece.is_none();
+                landing = self.put(landing, piece.unwrap_or_default(), last).await?;
+                source = (!last).then_some(from);
             }
-            tar::EntryType::Directory => {}
-            _ if !filter.takes_file(&name) => {}
-            tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
-                directory(target, parent(&path))?;
-                let mtime = entry.header().mtime().ok();
-                let size = entry.size();
-                report.bytes += file(&mut Whole { inner: &mut entry, left: size }, &whole, mode, mtime)?;
-                report.files += 1;
-            }
-            tar::EntryType::Symlink => {
-                let link = entry.link_name().map_err(from_io)?.map(|link| link.into_owned()).unwrap_or_default();
-                let dir = parent(&path);
-                inside(dir, &link).map_err(|e| e.with_hint(format!("exclude `{name}`")))?;
-                directory(target, dir)?;
-                symlink(&link, &whole)?;
-                report.files += 1;
-            }
-            tar::EntryType::Link => {
-                let link = entry.link_name_bytes().unwrap_or_default().into_owned();
-                let Some(from) = below_root(&link)? else { return Err(leaves(&name)) };
-                directory(target, parent(&path))?;
-                directory(target, parent(&from))?;
-                report.bytes += copy(&target.join(&from), &whole)?;
-                report.files += 1;
-            }
-            _ => report.skipped.push(name),
+            return Ok(());
         }
-    }
-    if !seen {
-        return Err(Error::new(ErrorKind::Protocol, "the tree is empty"));
-    }
-    for (path, mode) in modes.into_iter().rev() {
-        set_mode(&path, mode).map_err(|e| host(&path, e))?;
-    }
-    Ok(report)
-}
-
-/// A member that is cut short is an error, not a shorter file.
-struct Whole<R> {
-    inner: R,
-    left: u64,
-}
-
-impl<R: io::Read> io::Read for Whole<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(into)?;
-        if n == 0 && self.left > 0 && !into.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends inside a file"));
+        if self.filter.takes(&first, false) {
+            return Err(nowhere());
         }
-        self.left = self.left.saturating_sub(n as u64);
-        Ok(n)
+        // Its content came under a name that was left out: it is asked for by this one.
+        let own = format!("{}/{}", self.from.trim_end_matches('/'), path.to_string_lossy());
+        let opened = self.files.opened("files.download_dir", ReadFile::new(own)).await?;
+        self.land(Landing::new(whole, Some(mode), None), opened.body).await
+    }
+
+    async fn land(&mut self, mut landing: Landing, mut body: Body) -> Result<()> {
+        while let Some(piece) = body.next().await? {
+            landing = self.put(landing, piece, false).await?;
+        }
+        self.put(landing, Bytes::new(), true).await.map(drop)
+    }
+
+    async fn put(&mut self, landing: Landing, piece: Bytes, last: bool) -> Result<Landing> {
+        let n = piece.len() as u64;
+        self.bytes_left = self.bytes_left.checked_sub(n).ok_or_else(|| too_much("bytes", "max_bytes"))?;
+        self.report.bytes += n;
+        landing.put(&self.pace, piece, last).await
+    }
+
+    /// A member's path below the tree's root; `None` is the root itself.
+    fn below(&self, name: &[u8]) -> Result<Option<PathBuf>> {
+        let path = relative(name)?;
+        let below = path.strip_prefix(&self.root).map_err(|_| leaves(name))?;
+        Ok((!below.as_os_str().is_empty()).then(|| below.to_path_buf()))
     }
 }
 
-/// A member's path without the tree's own name; `None` is the tree itself.
-fn below_root(path: &[u8]) -> Result<Option<PathBuf>> {
-    let text = std::str::from_utf8(path).map_err(|_| {
-        let shown = String::from_utf8_lossy(path).into_owned();
-        Error::invalid(format!("the name `{shown}` in the sandbox is not UTF-8"))
-            .with_hint("rename it there, or exclude it")
-    })?;
-    let mut parts = Vec::new();
-    for part in Path::new(text).components() {
+/// The names of a path, whether it is said to be absolute or not.
+fn relative(path: &[u8]) -> Result<PathBuf> {
+    let mut names = PathBuf::new();
+    for part in text(path)?.components() {
         match part {
-            Component::Normal(part) => parts.push(part),
+            Component::Normal(name) => names.push(name),
             Component::CurDir | Component::RootDir => {}
-            _ => return Err(leaves(text)),
+            _ => return Err(leaves(path)),
         }
     }
-    let below: PathBuf = parts.into_iter().skip(1).collect();
-    Ok((!below.as_os_str().is_empty()).then_some(below))
+    Ok(names)
 }
 
-/// The directory of a member, below the target.
-fn parent(path: &Path) -> &Path {
-    path.parent().unwrap_or_else(|| Path::new(""))
+#[cfg(unix)]
+fn text(path: &[u8]) -> Result<PathBuf> {
+    Ok(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path).into())
 }
 
-fn leaves(name: &str) -> Error {
+#[cfg(not(unix))]
+fn text(path: &[u8]) -> Result<PathBuf> {
+    Ok(String::from_utf8_lossy(path).into_owned().into())
+}
+
+fn leaves(name: &[u8]) -> Error {
+    let name = String::from_utf8_lossy(name);
     Error::new(ErrorKind::Protocol, format!("member `{name}` of the tree would leave the target directory"))
 }
 
-/// Makes a directory below the target, where no part of the way is a link.
-fn directory(target: &Path, below: &Path) -> Result<()> {
-    let mut path = target.to_path_buf();
-    fs::create_dir_all(&path).map_err(|e| host(&path, e))?;
-    for part in below.components() {
-        path.push(part);
-        match fs::symlink_metadata(&path) {
-            Ok(there) if there.is_dir() => {}
-            Ok(_) => {
-                let message = format!("`{}` on the host is in the way of a directory", path.display());
-                return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("download into an empty directory"));
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => fs::create_dir(&path).map_err(|e| host(&path, e))?,
-            Err(e) => return Err(host(&path, e)),
-        }
-    }
-    Ok(())
-}
-
-/// Writes a file whole or not at all.
-pub(super) fn file(content: &mut impl io::Read, path: &Path, mode: u32, mtime: Option<u64>) -> Result<u64> {
-    refuse_directory(path)?;
-    let temporary = temporary(path);
-    let written = File::create_new(&temporary).map_err(|e| host(path, e)).and_then(|mut file| {
-        let bytes = copy_all(content, &mut file, path)?;
-        set_mode(&temporary, mode).map_err(|e| host(path, e))?;
-        if let Some(at) = mtime.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at))) {
-            file.set_modified(at).map_err(|e| host(path, e))?;
-        }
-        fs::rename(&temporary, path).map_err(|e| host(path, e))?;
-        Ok(bytes)
-    });
-    written.inspect_err(|_| _ = fs::remove_file(&temporary))
-}
-
-/// Errors of the source are the sandbox's, those of the file the host's.
-fn copy_all(content: &mut impl io::Read, file: &mut File, path: &Path) -> Result<u64> {
-    let mut buffer = vec![0; super::stream::PIECE];
-    let mut bytes = 0;
-    loop {
-        match content.read(&mut buffer) {
-            Ok(0) => return Ok(bytes),
-            Ok(n) => {
-                io::Write::write_all(file, &buffer[..n]).map_err(|e| host(path, e))?;
-                bytes += n as u64;
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(from_io(e)),
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<u64> {
-    let there = fs::symlink_metadata(from).map_err(|e| host(from, e))?;
-    if !there.is_file() {
-        return Err(leaves(&from.to_string_lossy()));
-    }
-    let mut source = File::open(from).map_err(|e| host(from, e))?;
-    file(&mut source, to, mode_of(&there), None)
-}
-
-fn refuse_directory(path: &Path) -> Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(there) if there.is_dir() => {
-            Err(Error::new(ErrorKind::IsADirectory, format!("`{}` on the host is a directory", path.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn temporary(path: &Path) -> PathBuf {
-    let name = format!(".sb-{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), path));
-    path.with_file_name(name)
-}
-
-#[cfg(unix)]
-fn symlink(target: &Path, path: &Path) -> Result<()> {
-    refuse_directory(path)?;
-    let temporary = temporary(path);
-    std::os::unix::fs::symlink(target, &temporary)
-        .and_then(|()| fs::rename(&temporary, path))
-        .inspect_err(|_| _ = fs::remove_file(&temporary))
-        .map_err(|e| host(path, e))
-}
-
-#[cfg(not(unix))]
-fn symlink(_: &Path, path: &Path) -> Result<()> {
-    Err(Error::unsupported(format!("`{}` is a link, which this host does not make", path.display()))
-        .with_hint("exclude it"))
-}
-
-#[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn set_mode(_: &Path, _: u32) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn mode_of(meta: &fs::Metadata) -> u32 {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777
-}
-
-#[cfg(not(unix))]
-fn mode_of(_: &fs::Metadata) -> u32 {
-    0o644
+pub(super) fn too_much(what: &str, option: &str) -> Error {
+    Error::new(ErrorKind::ResourceExhausted, format!("more {what} come than the host takes of a sandbox"))
+        .with_hint(format!("raise `{option}` of the options, or leave something out"))
 }
