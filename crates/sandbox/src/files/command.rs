@@ -33,7 +33,7 @@ p=$1
 "#;
 
 /// `$2` is the offset, `$3` the length or nothing. A pipe ends as its last part does: with what the first part says, and to
-/// whoever has had all that he asked for it is all the same.
+/// whoever has had all that he asked for it is all the same. An offset may be farther than file systems count.
 const READ: &str = r#"
 [ -e "$p" ] || missing "$p"
 [ -d "$p" ] && exit 61
@@ -43,6 +43,7 @@ if [ "$2" = 0 ]; then
   if [ -z "$3" ]; then exec cat "$p"; fi
   exec head -c "$3" "$p"
 fi
+if [ "$2" -gt 1099511627776 ] && [ "$2" -ge "$(stat -L -c %s "$p")" ]; then exit 0; fi
 if [ -z "$3" ]; then exec tail -c "+$(($2 + 1))" "$p"; fi
 [ "$3" != 0 ] || exit 0
 exec 4>&1

@@ -51,8 +51,8 @@ impl Files {
 
     /// Copies a file of the sandbox to the host, up to 64 GiB: whole or not at all.
     ///
-    /// A file that is there is replaced and its mode kept; otherwise it gets the permission bits of the sandbox's file, or, where
-    /// that is a link, those of any new file of this process. A link on the host is replaced and what it leads to left alone.
+    /// A file that is there is replaced and its mode kept. A new one gets the permission bits of the sandbox's file; where
+    /// they are not known, or that is a link, those of any new file of this process. A link on the host is replaced and what it leads to left alone.
     ///
     /// # Errors
     ///
@@ -72,6 +72,7 @@ impl Files {
             let mode = match pace.host(move || host::there(&there)).await? {
                 Some(mode) => Some(mode),
                 None if opened.mode.is_some() => opened.mode,
+                None if !self.sandbox.facts().has(Capability::FileMeta) => None,
                 None => {
                     let info = self.info(&self.path(&path)?).await?;
                     (info.kind == FileKind::File).then_some(info.meta.mode & 0o777)

@@ -1,8 +1,14 @@
 //! Files, each way that the facade has for them: by commands, and by trees of one.
 
+mod bounds;
 mod hostile;
+mod hosts;
 mod names;
+mod paths;
 mod single;
+mod stalls;
+mod tars;
+mod tools;
 mod transfer;
 mod trees;
 

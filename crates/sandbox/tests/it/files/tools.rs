@@ -1,0 +1,62 @@
+//! Tools of a sandbox that fail half-way, or lie.
+
+use crate::common::{Host, open_spec};
+use sandbox::{ErrorKind, Files};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+/// Files by commands, where one of the tools is this script.
+async fn with(tool: &str, script: &str) -> (Files, PathBuf, Host) {
+    let host = Host::of(|folder| folder.files_by_commands());
+    let bin = host.dir.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join(tool), format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(bin.join(tool), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let sandbox = host.client.create(open_spec().env("PATH", path)).await.unwrap();
+    (sandbox.files(), sandbox.cwd().into(), host)
+}
+
+#[tokio::test]
+async fn a_range_that_could_not_be_read_is_no_short_one() {
+    let (files, dir, _host) =
+        with("tail", "printf ab; echo 'tail: error reading: Input/output error' >&2; exit 1").await;
+    fs::write(dir.join("f"), "0123456789").unwrap();
+    let error = files.read_range("f", 3, 5).await.unwrap_err();
+    assert!(error.message().contains("Input/output"), "{error:?}");
+    assert!(files.read_range("f", 3, u64::MAX).await.is_err());
+    // Who has all he asked for does not care.
+    assert_eq!(files.read_range("f", 3, 2).await.unwrap(), "ab");
+    // The control: without the tool that fails all is well, also where it is cut off for having too much.
+    let (files, dir, _host) = with("another", "").await;
+    fs::File::create(dir.join("f")).unwrap().set_len(64 << 20).unwrap();
+    for (offset, length, got) in [(3, 5, 5), (3, 1 << 20, 1 << 20), ((64 << 20) - 2, 5, 2), (u64::MAX, 5, 0), (3, 0, 0)]
+    {
+        let read = files.read_range("f", offset, length).await;
+        assert_eq!(read.unwrap_or_else(|e| panic!("{offset} {length}: {e:?}")).len(), got, "{offset} {length}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_that_was_not_packed_whole_is_an_error() {
+    for (end, whole) in [("exit 2", false), ("kill -9 $$", false), ("exit 1", true), ("exit 0", true)] {
+        // The end of GNU tar with 1 says that a file has changed meanwhile.
+        let tar = format!("PATH=${{PATH#*:}}\n[ \"$1\" != --version ] || exec tar \"$@\"\ntar \"$@\"\n{end}");
+        let (files, dir, host) = with("tar", &tar).await;
+        fs::create_dir(dir.join("d")).unwrap();
+        fs::write(dir.join("d/f"), "content").unwrap();
+        let done = files.download_dir("d", host.dir.path().join("down")).await;
+        assert_eq!(done.is_ok(), whole, "{end}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_listing_has_names_alone() {
+    for (path, fine) in [("/d/name", true), ("/d/..", false), ("/d/.", false), ("/d/", false), ("", false)] {
+        let (files, dir, _host) = with("find", &format!("printf '%s 81a4 5 0 0 1 {path}\\n' \"${{9%% *}}\"")).await;
+        fs::create_dir(dir.join("d")).unwrap();
+        match files.list("d").await {
+            Ok(all) => assert!(fine && all[0].name == "name", "{path}: {all:?}"),
+            Err(error) => assert!(!fine && error.kind() == ErrorKind::Protocol, "{path}: {error:?}"),
+        }
+    }
+}
