@@ -6,6 +6,7 @@ mod directories;
 mod host;
 mod links;
 mod meta;
+mod named;
 mod refused;
 mod trees;
 
@@ -57,6 +58,15 @@ pub(crate) static ROWS: &[Row] = &[
     row!("files::exclude_wins_over_include_both_ways", trees::include_and_exclude).needs(&[Tree, Files]),
     row!("files::a_missing_host_path_sends_nothing", trees::a_missing_host_path).needs(&[Tree, Files]),
     row!("files::links_that_leave_a_tree_are_refused_both_ways", trees::links_that_leave).needs(&[Tree, Files, Run]),
+    row!("files::a_chain_of_links_never_leaves_a_tree", named::a_chain_of_links).needs(&[Tree, Files, Run]),
+    row!("files::links_are_kept_as_they_are_spelled", named::links_as_spelled).needs(&[Tree, Files]),
+    row!("files::a_tree_is_the_same_by_each_of_its_paths", named::trees_by_their_paths).needs(&[Tree, Files, Run]),
+    row!("files::a_slash_at_the_end_is_a_directory", named::a_slash_at_the_end).needs(&[Files]),
+    row!("files::globs_mean_what_they_say_or_are_refused", named::globs).needs(&[Tree, Files]),
+    row!("files::a_tree_takes_no_more_of_the_host_than_it_may", named::bounded_trees).needs(&[Tree, Files]),
+    row!("files::what_is_no_file_of_the_host_is_not_sent", named::no_files_of_the_host).needs(&[Files]),
+    row!("files::a_download_replaces_files_alone_and_keeps_modes", named::onto_what_the_host_has).needs(&[Files]),
+    row!("files::files_of_a_view_are_its_users", named::of_the_views_user).needs(&[Files, User, Run]),
     row!("files::a_tree_that_is_none_is_told", trees::that_is_none).needs(&[Tree, Files]),
     row!("files::ten_thousand_files_up_and_down", trees::ten_thousand).needs(&[Tree]).limit(240),
     row!("files::memory_for_an_upload_is_bounded", content::memory_up).needs(&[Files, FileStream]).limit(300),
