@@ -1,7 +1,7 @@
 //! The report: what each row came to.
 
 use crate::{Verdict, row::Row};
-use sandbox_core::Facts;
+use sandbox_core::{Capability, Facts};
 use std::{fs, io, io::Write, path::Path, time::Duration};
 
 /// What one row came to. A line of the report is this as JSON.
@@ -18,6 +18,8 @@ pub struct Record {
     pub duration_ms: u64,
     /// The edition of the suite that the row came with.
     pub edition: u32,
+    /// The capabilities that the row is about; none for an always row.
+    pub needs: &'static [Capability],
     /// The backend's name; empty where there is none.
     pub backend: String,
     /// The backend's facts for the suite's spec; null where there is no backend.
@@ -32,6 +34,7 @@ impl Record {
             reason: reason.into(),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             edition: row.since(),
+            needs: row.capabilities(),
             backend: String::new(),
             facts: None,
         }

@@ -428,7 +428,7 @@ fn the_report_is_lines_that_parse() {
         for line in std::fs::read_to_string(path.join(file)).unwrap().lines() {
             let value: serde_json::Value = serde_json::from_str(line).unwrap();
             let keys: Vec<_> = value.as_object().unwrap().keys().cloned().collect();
-            assert_eq!(keys, ["backend", "duration_ms", "edition", "facts", "reason", "row", "verdict"]);
+            assert_eq!(keys, ["backend", "duration_ms", "edition", "facts", "needs", "reason", "row", "verdict"]);
             assert!(value["verdict"] == "pass" || value["verdict"] == "fail", "{line}");
             assert_eq!(value["backend"], "toy");
             assert!(value["duration_ms"].is_u64() && value["facts"].is_object(), "{line}");
