@@ -4,7 +4,8 @@ use crate::Client;
 use sandbox_core::{Error, Listed, Query, Result, SandboxId, labels};
 use std::time::SystemTime;
 
-/// Which sandboxes [`Client::sweep`] ends: those of this library that are past their lifetime, or all.
+/// Which sandboxes [`Client::sweep`] ends: those of this library that are past their lifetime, or all of this library's. What
+/// bears none of its labels is never ended, whatever the backend lists.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Sweep {
@@ -69,7 +70,8 @@ impl Client {
     pub async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
         let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
         let all = self.list(sweep.query).await.map_err(|error| self.stamp("sweep", error))?;
-        let found: Vec<_> = all.into_iter().filter(|one| !sweep.expired_only || expired(one, now)).collect();
+        let meant = |one: &Listed| is_ours(one) && (!sweep.expired_only || expired(one, now));
+        let found: Vec<_> = all.into_iter().filter(meant).collect();
         let mut swept = Swept::default();
         for one in found.iter().filter(|_| !sweep.dry_run) {
             match self.destroy(one.id.as_str()).await {
@@ -82,7 +84,12 @@ impl Client {
     }
 }
 
-/// What says nothing of its expiry is nobody's to sweep.
+/// Whether this library made it: it says so itself.
+fn is_ours(one: &Listed) -> bool {
+    one.labels.keys().any(|name| name.starts_with(labels::RESERVED))
+}
+
+/// What says nothing of its expiry has not expired.
 fn expired(one: &Listed, now: u64) -> bool {
     one.labels.get(labels::EXPIRES).and_then(|at| at.parse::<u64>().ok()).is_some_and(|at| at < now)
 }
