@@ -2,6 +2,8 @@
 
 use crate::{
     exit::{self, Own, Phase},
+    kill::Kill,
+    ls::Ls,
     report::Report,
     values::{self, Transfer},
 };
@@ -84,35 +86,15 @@ pub(crate) struct Run {
     /// Pass on at most this much of each stream: the first half as it comes, the last half at the end
     #[arg(long, value_name = "SIZE", value_parser = values::size, allow_hyphen_values = true)]
     pub(crate) output_limit: Option<u64>,
-    /// Give the program no input, whatever stdin is
-    #[arg(long)]
-    pub(crate) no_stdin: bool,
+    /// Pass stdin on to the program; without this it has no input
+    #[arg(short = 'i', long)]
+    pub(crate) stdin: bool,
     /// Run this text with /bin/sh -c
     #[arg(long, value_name = "TEXT", conflicts_with = "command", required_unless_present = "command")]
     pub(crate) shell: Option<String>,
     /// The program and its arguments, as they are
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = LS_EXAMPLES)]
-pub(crate) struct Ls {
-    #[command(flatten)]
-    pub(crate) backend: Backend,
-    /// Only sandboxes with this label; several have to match all
-    #[arg(long, value_name = "NAME=VALUE", value_parser = values::pair)]
-    pub(crate) label: Vec<(String, String)>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = KILL_EXAMPLES)]
-pub(crate) struct Kill {
-    #[command(flatten)]
-    pub(crate) backend: Backend,
-    /// The sandboxes; one that has ended already is no failure
-    #[arg(required = true, value_name = "ID")]
-    pub(crate) ids: Vec<String>,
 }
 
 /// Says what is wrong with the command line, or gives the help or version that was asked for.
@@ -160,9 +142,9 @@ Examples:
   sandbox run --backend docker+plain://alpine --shell 'ls /etc | wc -l'
   sandbox run --backend docker+plain://python:3.13 --upload ./project:/work --workdir /work \\
       --download /work/report.xml:report.xml --timeout 5m -- python3 -m pytest --junitxml=report.xml
-  tar c src | sandbox run --backend docker+plain://alpine --memory 256m -- tar t
+  tar c src | sandbox run -i --backend docker+plain://alpine --memory 256m -- tar t
 
-stdin is passed on unless it is a terminal. See --help for the exit codes.";
+stdin is passed on with -i alone, so that a program never takes what was meant for somebody else. See --help for the exit codes.";
 
 fn run_long() -> String {
     format!("{RUN_EXAMPLES}\n\n{RUN_NOTES}\n\n{}", exit::TABLE)
@@ -176,12 +158,3 @@ Units:
   TIME is a number with ms, s, m or h behind it, seconds without; SIZE a number with k, m or g behind it (of 1024), bytes
   without. RULE is a host, *.domain, an address or a network, each with :port or :from-to behind it.
 Ctrl-C ends the program and removes the sandbox; a second one leaves at once and says what may be left.";
-
-const LS_EXAMPLES: &str = "\
-Examples:
-  sandbox ls --backend docker+plain:// --label job=nightly
-  sandbox ls --backend docker+plain:// --json";
-
-const KILL_EXAMPLES: &str = "\
-Examples:
-  sandbox kill --backend docker+plain:// ID ID";

@@ -8,8 +8,7 @@ const VARIABLE: &str = "SANDBOX_BACKEND";
 
 /// Opens the backend that was chosen.
 pub(crate) fn open(registry: &Registry, chosen: &args::Backend) -> Result<Client> {
-    let variable = || std::env::var(VARIABLE).ok();
-    let Some(dsn) = chosen.backend.clone().or_else(variable).filter(|dsn| !dsn.is_empty()) else {
+    let Some(dsn) = chosen.backend.clone().or_else(from_environment).filter(|dsn| !dsn.is_empty()) else {
         let error = Error::new(ErrorKind::BackendMissing, "no backend was chosen");
         return Err(error.with_hint(format!("give --backend DSN or set {VARIABLE}; {}", known(registry))));
     };
@@ -17,6 +16,11 @@ pub(crate) fn open(registry: &Registry, chosen: &args::Backend) -> Result<Client
         ErrorKind::BackendUnknown => error.with_hint(known(registry)),
         _ => error,
     })
+}
+
+/// The backend that the environment names.
+pub(crate) fn from_environment() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|dsn| !dsn.is_empty())
 }
 
 fn known(registry: &Registry) -> String {

@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod job;
 mod kill;
+mod listed;
 mod ls;
 mod plan;
 mod progress;
@@ -14,6 +15,7 @@ mod report;
 mod run;
 mod signal;
 mod sink;
+mod table;
 mod values;
 
 use clap::Parser as _;

@@ -90,7 +90,7 @@ impl Feed {
             Ok(Self::Whole)
         } else {
             let error = Error::unsupported("this backend gives programs no input");
-            Err(error.with_hint("add --no-stdin, so that stdin is left alone"))
+            Err(error.with_hint("leave -i out"))
         }
     }
 }

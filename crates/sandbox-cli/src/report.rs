@@ -2,8 +2,15 @@
 
 use crate::exit::{self, Own, Phase};
 use sandbox::{Error, ErrorKind, Fate, Retry};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write as _};
+
+/// What a command came to: one value, written as words for people and as fields of the last document for programs.
+pub(crate) trait Payload: Serialize {
+    /// The words, on stdout, with their line ends.
+    fn words(&self) -> String;
+}
 
 /// Errors and warnings of one command. Each is said on stderr when it comes, and once more in the last document of `--json`.
 #[derive(Debug)]
@@ -18,11 +25,6 @@ impl Report {
     /// Nothing yet.
     pub(crate) fn new(json: bool) -> Self {
         Self { json, fields: Map::new(), errors: Vec::new(), warnings: Vec::new() }
-    }
-
-    /// Whether documents are wanted.
-    pub(crate) fn is_json(&self) -> bool {
-        self.json
     }
 
     /// Adds a field to the last document.
@@ -62,6 +64,23 @@ impl Report {
         let warnings = std::mem::take(&mut self.warnings);
         self.set("warnings", warnings);
         Some(format!("{}\n", Value::Object(self.fields)))
+    }
+
+    /// Adds every field of a payload to the last document.
+    pub(crate) fn add(&mut self, payload: &impl Serialize) {
+        if let Ok(Value::Object(fields)) = serde_json::to_value(payload) {
+            self.fields.extend(fields);
+        }
+    }
+
+    /// Writes what the command came to, and gives the code to end with.
+    pub(crate) fn give(mut self, payload: &impl Payload, status: &str, code: u8) -> u8 {
+        if self.json {
+            self.add(payload);
+            return self.end(status, code);
+        }
+        _ = write(&payload.words());
+        code
     }
 
     /// Writes the last document, and gives the code to end with.
@@ -157,6 +176,18 @@ mod tests {
         assert_eq!((&error["hint"], &error["retry"]), (&json!("wait"), &json!("later")));
         assert_eq!(error["causes"], json!(["the cause"]));
         assert_eq!(last["sandbox"], json!("abc"));
+    }
+
+    #[test]
+    fn a_payload_is_fields_of_the_last_document() {
+        #[derive(Serialize)]
+        struct Found {
+            found: u8,
+        }
+        let mut report = Report::new(true);
+        report.add(&Found { found: 3 });
+        let last: Value = serde_json::from_str(&report.last("ok", 0).unwrap()).unwrap();
+        assert_eq!((&last["found"], &last["status"]), (&json!(3), &json!("ok")));
     }
 
     #[test]

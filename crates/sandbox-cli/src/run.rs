@@ -2,6 +2,7 @@
 
 use crate::{
     args, backend,
+    bound::Bound,
     exit::{self, Own, Phase},
     job::{self, Outcome},
     plan::{Feed, Plan},
@@ -11,9 +12,9 @@ use crate::{
     sink::{self, Sink},
 };
 use sandbox::{Client, Error, ErrorKind, Registry, Sandbox, SandboxId, Status};
+use serde::Serialize;
 use std::{
     cell::OnceCell,
-    io::{self, IsTerminal as _},
     time::{Duration, Instant},
 };
 
@@ -28,7 +29,7 @@ pub(crate) async fn run(registry: &Registry, args: args::Run, json: bool) -> u8 
             return report.failed(Phase::Usage, &error);
         }
     };
-    let wanted = !args.no_stdin && !io::stdin().is_terminal();
+    let wanted = args.stdin;
     let client = match backend::open(registry, &args.backend) {
         Ok(client) => client,
         Err(error) => return report.failed(Phase::Open, &error),
@@ -169,25 +170,68 @@ impl Run {
     }
 
     fn describe(&mut self, outcome: Option<&Outcome>, stopped: Option<Stop>, id: Option<&SandboxId>) {
-        let report = &mut self.report;
-        report.set("sandbox", id.map(SandboxId::as_str));
-        report.set("backend", self.client.facts().name());
-        report.set("stopped_by", stopped.map(Stop::name));
-        report.set("duration_ms", u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
-        let Some(outcome) = outcome else { return };
-        match outcome.status {
-            Some(Status::Code(code)) => report.set("code", code),
-            Some(Status::Signal(signal)) => report.set("signal", signal),
-            _ => {}
+        let Self { report, client, begun, .. } = self;
+        let ended = Ended::of(outcome, stopped, id, client.facts().name(), begun.elapsed());
+        report.add(&ended);
+        for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
+            if let Some(Counted { dropped: dropped @ 1.., .. }) = stream {
+                report.warning(format!("{dropped} bytes of {name} were dropped, past --output-limit"));
+            }
         }
+        let Some(outcome) = outcome else { return };
         if !outcome.skipped.is_empty() {
             report.warning(format!("not copied, since they are no files: {}", outcome.skipped.join(", ")));
         }
-        for (name, bound) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-            report.set(name, serde_json::json!({ "bytes": bound.seen(), "dropped": bound.dropped() }));
-            if bound.dropped() > 0 {
-                report.warning(format!("{} bytes of {name} were dropped, past --output-limit", bound.dropped()));
-            }
+    }
+}
+
+/// The fields of the last document. People get the program's own output, and warnings.
+#[derive(Debug, Serialize)]
+struct Ended<'a> {
+    sandbox: Option<&'a str>,
+    backend: &'a str,
+    stopped_by: Option<&'static str>,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout: Option<Counted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<Counted>,
+}
+
+/// How much of a stream came, and how much of it was not passed on.
+#[derive(Debug, Serialize)]
+struct Counted {
+    bytes: u64,
+    dropped: u64,
+}
+
+impl<'a> Ended<'a> {
+    fn of(
+        outcome: Option<&Outcome>,
+        stopped: Option<Stop>,
+        id: Option<&'a SandboxId>,
+        backend: &'a str,
+        took: Duration,
+    ) -> Self {
+        let counted = |bound: &Bound| Counted { bytes: bound.seen(), dropped: bound.dropped() };
+        let (code, signal) = match outcome.and_then(|outcome| outcome.status) {
+            Some(Status::Code(code)) => (Some(code), None),
+            Some(Status::Signal(signal)) => (None, Some(signal)),
+            _ => (None, None),
+        };
+        Self {
+            sandbox: id.map(SandboxId::as_str),
+            backend,
+            stopped_by: stopped.map(Stop::name),
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            code,
+            signal,
+            stdout: outcome.map(|outcome| counted(&outcome.stdout)),
+            stderr: outcome.map(|outcome| counted(&outcome.stderr)),
         }
     }
 }

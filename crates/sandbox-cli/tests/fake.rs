@@ -66,14 +66,14 @@ fn arguments_arrive_as_they_are() {
 #[test]
 fn input_is_passed_on_byte_for_byte() {
     let input: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
-    let done = run_with(&mut sandbox(fake(&["--", "cat"])), input.clone());
+    let done = run_with(&mut sandbox(fake(&["-i", "--", "cat"])), input.clone());
     assert_eq!((done.code, done.err()), (Some(0), String::new()));
     assert!(done.stdout == input, "{} bytes came back", done.stdout.len());
 }
 
 #[test]
 fn a_program_that_ignores_its_input_is_not_held_by_it() {
-    let mut running = Running::start(sandbox(fake(&["--", "echo", "done"])).stdin(Stdio::piped()));
+    let mut running = Running::start(sandbox(fake(&["-i", "--", "echo", "done"])).stdin(Stdio::piped()));
     let open = running.child.stdin.take();
     let done = running.finish();
     assert_eq!((done.code, done.out()), (Some(0), "done\n".into()), "{done:?}");
@@ -81,9 +81,15 @@ fn a_program_that_ignores_its_input_is_not_held_by_it() {
 }
 
 #[test]
-fn no_stdin_means_end_of_file() {
-    let done = run_with(&mut sandbox(fake(&["--no-stdin", "--", "cat"])), "unseen");
+fn input_is_passed_on_only_where_that_is_asked_for() {
+    let done = run_with(&mut sandbox(fake(&["--", "cat"])), "unseen");
     assert_eq!((done.code, done.out()), (Some(0), String::new()), "{done:?}");
+    // Nor does an input that nobody writes or closes hold anything up.
+    let mut running = Running::start(sandbox(fake(&["--shell", "cat; echo done"])).stdin(Stdio::piped()));
+    let open = running.child.stdin.take();
+    let done = running.finish();
+    assert_eq!((done.code, done.out()), (Some(0), "done\n".into()), "{done:?}");
+    drop(open);
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn documents_hold_text_and_other_bytes() {
     assert_eq!(end["stdout"], json!({ "bytes": 3, "dropped": 0 }));
     assert_eq!(text.err(), "");
 
-    let bytes = run_with(&mut sandbox(fake(&["--json", "--", "cat"])), b"a\xff\x00b".to_vec());
+    let bytes = run_with(&mut sandbox(fake(&["--json", "-i", "--", "cat"])), b"a\xff\x00b".to_vec());
     assert!(bytes.documents().contains(&json!({ "event": "stdout", "base64": "Yf8AYg==" })), "{bytes:?}");
 }
 

@@ -60,7 +60,7 @@ fn signals_during_create_leave_nothing() {
 
 fn an_ignored_signal_stays_ignored() {
     let label = Label::new("ignored");
-    let run = labelled(&label, &["--shell", "echo ready; cat"]);
+    let run = labelled(&label, &["-i", "--shell", "echo ready; cat"]);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
     let (mut running, mut stdout) = ready(command.stdin(Stdio::piped()));

@@ -45,8 +45,10 @@ pub(crate) fn ready(command: &mut Command) -> (Running, BufReader<std::process::
 fn program_and_nothing_left() {
     let label = Label::new("program");
     let text = "cat; echo err >&2; echo $A; id -u; exit 7";
-    let done =
-        run_with(&mut labelled(&label, &["--env", "A=1 2", "--user", "1000", "--shell", text]), b"in\xff\n".to_vec());
+    let done = run_with(
+        &mut labelled(&label, &["-i", "--env", "A=1 2", "--user", "1000", "--shell", text]),
+        b"in\xff\n".to_vec(),
+    );
     assert_eq!(done.code, Some(7), "{done:?}");
     assert_eq!((&*done.stdout, &*done.stderr), (&b"in\xff\n1 2\n1000\n"[..], &b"err\n"[..]));
     label.nothing_left();
@@ -54,7 +56,8 @@ fn program_and_nothing_left() {
 
 fn input_while_it_runs() {
     let label = Label::new("input");
-    let (mut running, mut stdout) = ready(labelled(&label, &["--shell", "echo ready; cat"]).stdin(Stdio::piped()));
+    let (mut running, mut stdout) =
+        ready(labelled(&label, &["-i", "--shell", "echo ready; cat"]).stdin(Stdio::piped()));
     let mut stdin = running.child.stdin.take().unwrap();
     for word in ["one\n", "two\n"] {
         stdin.write_all(word.as_bytes()).unwrap();
@@ -68,7 +71,7 @@ fn input_while_it_runs() {
     assert_eq!((running.finish().code, rest.as_str()), (Some(0), ""));
 
     // Nor does input that never ends hold a program that has ended.
-    let mut running = Running::start(labelled(&label, &["--", "true"]).stdin(Stdio::piped()));
+    let mut running = Running::start(labelled(&label, &["-i", "--", "true"]).stdin(Stdio::piped()));
     let open = running.child.stdin.take();
     assert_eq!(running.finish().code, Some(0));
     drop(open);
@@ -98,7 +101,7 @@ fn files_in_and_out() {
 fn caps_are_the_containers() {
     let label = Label::new("caps");
     let options =
-        ["--memory", "64m", "--cpus", "0.5", "--pids", "77", "--network", "deny", "--shell", "echo ready; cat"];
+        ["-i", "--memory", "64m", "--cpus", "0.5", "--pids", "77", "--network", "deny", "--shell", "echo ready; cat"];
     let mut command = labelled(&label, &options);
     let (mut running, _stdout) = ready(command.stdin(Stdio::piped()));
     let [id] = &label.running()[..] else { panic!("not one container") };
@@ -131,7 +134,7 @@ fn image_not_found() {
 
 fn ls_and_kill() {
     let label = Label::new("ls");
-    let mut command = labelled(&label, &["--lifetime", "120s", "--shell", "echo ready; cat"]);
+    let mut command = labelled(&label, &["-i", "--lifetime", "120s", "--shell", "echo ready; cat"]);
     let (mut running, _stdout) = ready(command.stdin(Stdio::piped()));
     let list = |label: &str| run(&mut sandbox(["ls", "--backend", "docker+plain://", "--json", "--label", label]));
     let end = list(label.as_str()).end();
