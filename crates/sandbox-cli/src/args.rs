@@ -1,7 +1,10 @@
 //! The command line.
 
 use crate::{
+    completions::Completions,
+    demo::Demo,
     exit::{self, Own, Phase},
+    explain::Explain,
     kill::Kill,
     ls::Ls,
     report::Report,
@@ -30,6 +33,12 @@ pub(crate) enum Command {
     Ls(Ls),
     /// End sandboxes by id
     Kill(Kill),
+    /// Tell what a code means and what to do: an error kind, a capability, an exit code
+    Explain(Explain),
+    /// Do the main job on a backend in memory, step by step; needs no engine and no account
+    Demo(Demo),
+    /// Print the completions of this command for a shell
+    Completions(Completions),
 }
 
 #[derive(Debug, Args)]
@@ -134,6 +143,7 @@ Examples:
   sandbox run --backend docker+plain://python:3.13 -- python3 -c 'print(6 * 7)'
   sandbox ls --backend docker+plain://
   sandbox kill --backend docker+plain:// ID
+  sandbox demo
 
 The variable SANDBOX_BACKEND stands in for --backend.";
 

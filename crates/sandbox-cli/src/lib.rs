@@ -3,7 +3,10 @@
 mod args;
 mod backend;
 mod bound;
+mod completions;
+mod demo;
 mod exit;
+mod explain;
 mod files;
 mod job;
 mod kill;
@@ -41,6 +44,9 @@ pub fn main(registry: Registry) -> ExitCode {
             args::Command::Run(args) => Box::pin(run::run(&registry, *args, cli.json)).await,
             args::Command::Ls(args) => ls::ls(&registry, args, cli.json).await,
             args::Command::Kill(args) => kill::kill(&registry, args, cli.json).await,
+            args::Command::Explain(args) => explain::explain(&args, cli.json),
+            args::Command::Demo(args) => demo::demo(args, cli.json).await,
+            args::Command::Completions(args) => completions::completions(&args, cli.json),
         }
     });
     // A read of stdin that nobody answers must not keep the process.

@@ -1,0 +1,41 @@
+//! `sandbox completions`.
+
+use crate::{
+    args::Cli,
+    report::{Payload, Report},
+};
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+use serde::Serialize;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Completions {
+    /// The shell that is to complete
+    shell: Shell,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sandbox completions bash > ~/.local/share/bash-completion/completions/sandbox
+  sandbox completions fish > ~/.config/fish/completions/sandbox.fish";
+
+#[derive(Debug, Serialize)]
+struct Script {
+    shell: String,
+    script: String,
+}
+
+impl Payload for Script {
+    fn words(&self) -> String {
+        self.script.clone()
+    }
+}
+
+/// Prints the completions, and gives the code to end with.
+pub(crate) fn completions(args: &Completions, json: bool) -> u8 {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "sandbox", &mut script);
+    let script = Script { shell: args.shell.to_string(), script: String::from_utf8_lossy(&script).into_owned() };
+    Report::new(json).give(&script, "ok", 0)
+}
