@@ -3,10 +3,12 @@
 use crate::{
     completions::Completions,
     demo::Demo,
+    doctor::Doctor,
     exit::{self, Own, Phase},
     explain::Explain,
     kill::Kill,
     ls::Ls,
+    reap::Reap,
     report::Report,
     values::{self, Transfer},
 };
@@ -33,6 +35,10 @@ pub(crate) enum Command {
     Ls(Ls),
     /// End sandboxes by id
     Kill(Kill),
+    /// Find what is left over past its lifetime, and with --apply end it
+    Reap(Reap),
+    /// Tell what each backend needs, whether it answers, and what it can do
+    Doctor(Doctor),
     /// Tell what a code means and what to do: an error kind, a capability, an exit code
     Explain(Explain),
     /// Do the main job on a backend in memory, step by step; needs no engine and no account
@@ -143,6 +149,7 @@ Examples:
   sandbox run --backend docker+plain://python:3.13 -- python3 -c 'print(6 * 7)'
   sandbox ls --backend docker+plain://
   sandbox kill --backend docker+plain:// ID
+  sandbox doctor
   sandbox demo
 
 The variable SANDBOX_BACKEND stands in for --backend.";

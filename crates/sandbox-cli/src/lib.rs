@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod amount;
 mod args;
 mod backend;
 mod bound;
 mod completions;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod files;
@@ -14,6 +16,7 @@ mod listed;
 mod ls;
 mod plan;
 mod progress;
+mod reap;
 mod report;
 mod run;
 mod signal;
@@ -44,6 +47,8 @@ pub fn main(registry: Registry) -> ExitCode {
             args::Command::Run(args) => Box::pin(run::run(&registry, *args, cli.json)).await,
             args::Command::Ls(args) => ls::ls(&registry, args, cli.json).await,
             args::Command::Kill(args) => kill::kill(&registry, args, cli.json).await,
+            args::Command::Reap(args) => reap::reap(&registry, args, cli.json).await,
+            args::Command::Doctor(args) => doctor::doctor(&registry, args, cli.json).await,
             args::Command::Explain(args) => explain::explain(&args, cli.json),
             args::Command::Demo(args) => demo::demo(args, cli.json).await,
             args::Command::Completions(args) => completions::completions(&args, cli.json),
