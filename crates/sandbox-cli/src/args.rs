@@ -2,6 +2,7 @@
 
 use crate::{
     completions::Completions,
+    conformance::Options as Conformance,
     demo::Demo,
     doctor::Doctor,
     exit::{self, Own, Phase},
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Tell what a code means and what to do: an error kind, a capability, an exit code
     Explain(Explain),
+    /// Show what the contract suite has proven of each backend
+    Conformance(Conformance),
     /// Do the main job on a backend in memory, step by step; needs no engine and no account
     Demo(Demo),
     /// Print the completions of this command for a shell

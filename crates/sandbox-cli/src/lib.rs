@@ -5,6 +5,7 @@ mod args;
 mod backend;
 mod bound;
 mod completions;
+mod conformance;
 mod demo;
 mod doctor;
 mod exit;
@@ -50,6 +51,7 @@ pub fn main(registry: Registry) -> ExitCode {
             args::Command::Reap(args) => reap::reap(&registry, args, cli.json).await,
             args::Command::Doctor(args) => doctor::doctor(&registry, args, cli.json).await,
             args::Command::Explain(args) => explain::explain(&args, cli.json),
+            args::Command::Conformance(args) => conformance::conformance(&args, cli.json),
             args::Command::Demo(args) => demo::demo(args, cli.json).await,
             args::Command::Completions(args) => completions::completions(&args, cli.json),
         }

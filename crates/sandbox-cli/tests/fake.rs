@@ -282,7 +282,7 @@ fn help_has_examples_and_the_table_of_codes() {
     assert!(help.out().contains("Examples:") && help.out().contains("SANDBOX_BACKEND"), "{}", help.out());
     let help = run(&mut sandbox(["run", "--help"])).out();
     assert!(help.contains("Exit codes:") && help.contains("  245  ") && help.contains("Examples:"), "{help}");
-    for command in ["ls", "kill", "reap", "doctor", "explain", "demo", "completions"] {
+    for command in ["ls", "kill", "reap", "doctor", "explain", "conformance", "demo", "completions"] {
         assert!(run(&mut sandbox([command, "-h"])).out().contains("Examples:"));
     }
     let version = run(&mut sandbox(["--version"]));
