@@ -16,6 +16,9 @@ xflags::xflags! {
             /// Fails where a goal is missed; writes nothing.
             optional --check
         }
+        /// Looks for a browser that can be started without a screen.
+        cmd browser {
+        }
         /// Runs the lanes that are due, one folder below `ci/lanes` each.
         cmd ci {
             /// Runs this lane alone, whenever it is due (may be repeated).

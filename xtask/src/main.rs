@@ -3,6 +3,7 @@
 
 mod api;
 mod bench;
+mod browser;
 mod ci;
 mod contract_report;
 mod engine;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let done = match flags.subcommand {
         XtaskCmd::Api(flags) => succeed(api::run(&flags)),
         XtaskCmd::Bench(flags) => succeed(bench::run(&flags)),
+        XtaskCmd::Browser(_) => succeed(browser::run()),
         XtaskCmd::Ci(flags) => ci::run(&flags),
         XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
         XtaskCmd::Engine(_) => succeed(engine::run()),

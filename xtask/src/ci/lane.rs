@@ -93,11 +93,13 @@ impl Os {
     }
 }
 
-/// What a lane cannot run without. A service that cannot be had fails the lane. A compiler that cannot be had skips it,
-/// visibly: not every machine can fetch one.
+/// What a lane cannot run without. A service that cannot be had fails the lane. A compiler or a browser that cannot be had
+/// skips it, visibly: not every machine can fetch one.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Need {
+    /// A browser that can be started without a screen.
+    Browser,
     /// An engine that answers.
     Docker,
     /// A test image, by its folder in `ci/images`.
@@ -121,6 +123,7 @@ impl Need {
     /// The command that meets the need, given this program.
     pub(crate) fn command(&self, myself: &Path) -> Command {
         let (mut command, arguments) = match self {
+            Self::Browser => (Command::new(myself), vec!["browser"]),
             Self::Docker => (Command::new(myself), vec!["engine"]),
             Self::Image(name) => (Command::new(myself), vec!["images", name]),
             Self::Rust(name) => {
@@ -133,7 +136,7 @@ impl Need {
     }
 
     pub(crate) fn is_optional(&self) -> bool {
-        matches!(self, Self::Rust(_) | Self::Target(_))
+        matches!(self, Self::Browser | Self::Rust(_) | Self::Target(_))
     }
 }
 
@@ -142,11 +145,14 @@ impl TryFrom<String> for Need {
 
     fn try_from(text: String) -> Result<Self, String> {
         match text.split_once(':') {
+            None if text == "browser" => Ok(Self::Browser),
             None if text == "docker" => Ok(Self::Docker),
             Some(("image", name)) if !name.is_empty() => Ok(Self::Image(name.into())),
             Some(("rust", name)) if !name.is_empty() => Ok(Self::Rust(name.into())),
             Some(("target", name)) if !name.is_empty() => Ok(Self::Target(name.into())),
-            _ => Err(format!("unknown need `{text}`; there are: docker, image:NAME, rust:VERSION, target:TRIPLE")),
+            _ => Err(format!(
+                "unknown need `{text}`; there are: browser, docker, image:NAME, rust:VERSION, target:TRIPLE"
+            )),
         }
     }
 }
@@ -154,6 +160,7 @@ impl TryFrom<String> for Need {
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Browser => f.write_str("browser"),
             Self::Docker => f.write_str("docker"),
             Self::Image(name) => write!(f, "image:{name}"),
             Self::Rust(name) => write!(f, "rust:{name}"),
@@ -238,12 +245,18 @@ mod tests {
     #[test]
     fn needs_are_read_and_written() {
         let lane =
-            parse("lane", &format!("{GOOD}needs = ['docker', 'image:busybox', 'rust:1.85.0', 'target:x']")).unwrap();
-        let needs =
-            [Need::Docker, Need::Image("busybox".into()), Need::Rust("1.85.0".into()), Need::Target("x".into())];
+            parse("lane", &format!("{GOOD}needs = ['browser', 'docker', 'image:busybox', 'rust:1.85.0', 'target:x']"))
+                .unwrap();
+        let needs = [
+            Need::Browser,
+            Need::Docker,
+            Need::Image("busybox".into()),
+            Need::Rust("1.85.0".into()),
+            Need::Target("x".into()),
+        ];
         assert_eq!(lane.needs, needs);
         let json = serde_json::to_value(&lane).unwrap();
-        assert_eq!(json["needs"], serde_json::json!(["docker", "image:busybox", "rust:1.85.0", "target:x"]));
+        assert_eq!(json["needs"], serde_json::json!(["browser", "docker", "image:busybox", "rust:1.85.0", "target:x"]));
         assert_eq!((json["name"].as_str(), json["when"].as_str()), (Some("lane"), Some("change")));
     }
 
