@@ -11,11 +11,11 @@ const NAMES: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-brows
 
 pub(crate) fn run() -> Result<()> {
     for name in NAMES {
-        if let Ok(output) = output_within(Command::new(name).arg("--version"), Duration::from_secs(30)) {
-            if output.status.success() {
-                println!("{}", String::from_utf8_lossy(&output.stdout).trim());
-                return Ok(());
-            }
+        if let Ok(output) = output_within(Command::new(name).arg("--version"), Duration::from_secs(30))
+            && output.status.success()
+        {
+            println!("{}", String::from_utf8_lossy(&output.stdout).trim());
+            return Ok(());
         }
     }
     bail!("no browser starts; looked for: {}\nhint: install chromium-headless-shell", NAMES.join(", "))

@@ -59,6 +59,9 @@ xflags::xflags! {
         /// Runs the first command of the README as it stands there.
         cmd readme {
         }
+        /// Copies the provider template out of the workspace and runs its suite.
+        cmd template {
+        }
         /// Writes the workflows of `.github/workflows` from the lanes.
         cmd workflows {
             /// Writes nothing, says what is out of date.

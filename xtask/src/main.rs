@@ -15,6 +15,7 @@ mod images;
 mod process;
 mod readme;
 mod table;
+mod template;
 mod workflows;
 mod workspace;
 
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
         XtaskCmd::Readme(_) => succeed(readme::run()),
+        XtaskCmd::Template(_) => succeed(template::run()),
         XtaskCmd::Workflows(flags) => succeed(workflows::run(&flags)),
     };
     match done {
