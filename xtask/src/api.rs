@@ -97,6 +97,14 @@ mod tests {
     }
 
     #[test]
+    fn the_lane_needs_the_compiler_that_is_asked() {
+        let lanes = crate::ci::load(&workspace::root().join("ci/lanes")).unwrap();
+        let lane = lanes.iter().find(|lane| lane.name == "api").unwrap();
+        let needs: Vec<_> = lane.needs.iter().map(ToString::to_string).collect();
+        assert_eq!(needs, [format!("rust:{TOOLCHAIN}")]);
+    }
+
+    #[test]
     fn what_tells_users_nothing_is_left_out() {
         assert!(is_kept("impl core::marker::Send for a::B"));
         assert!(is_kept("impl !core::marker::Sync for a::B"));

@@ -28,6 +28,9 @@ xflags::xflags! {
             /// Prints every lane as JSON and runs nothing.
             optional --plan
         }
+        /// Watches by `strace` that making clients touches no network.
+        cmd construct {
+        }
         /// Compares the report of a contract suite with what its lane expects.
         cmd contract-report {
             /// The folder with the suite's `*.jsonl` files.
@@ -56,11 +59,28 @@ xflags::xflags! {
             /// Builds nothing, says which are missing.
             optional --check
         }
+        /// Checks the crates with the oldest versions that they ask for.
+        cmd minimal {
+        }
+        /// Compares what each crate packs with `ci/package`, and builds it from that.
+        cmd package {
+            /// Writes what is, for review.
+            optional --accept
+        }
         /// Runs the first command of the README as it stands there.
         cmd readme {
         }
         /// Copies the provider template out of the workspace and runs its suite.
         cmd template {
+        }
+        /// Measures how long `sandbox --version` takes.
+        cmd start {
+        }
+        /// Makes sure that a compiler is there, by its version, or the `newest` stable one.
+        cmd toolchain {
+            required name: String
+            /// Runs its cargo with these arguments, apart by blanks, in a target folder of its own.
+            optional --cargo arguments: String
         }
         /// Writes the workflows of `.github/workflows` from the lanes.
         cmd workflows {

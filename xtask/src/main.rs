@@ -5,6 +5,7 @@ mod api;
 mod bench;
 mod browser;
 mod ci;
+mod construct;
 mod contract_report;
 mod engine;
 mod errors;
@@ -12,10 +13,14 @@ mod flags;
 mod gate;
 mod generated;
 mod images;
+mod minimal;
+mod package;
 mod process;
 mod readme;
+mod start;
 mod table;
 mod template;
+mod toolchain;
 mod workflows;
 mod workspace;
 
@@ -40,13 +45,18 @@ fn main() -> ExitCode {
         XtaskCmd::Bench(flags) => succeed(bench::run(&flags)),
         XtaskCmd::Browser(_) => succeed(browser::run()),
         XtaskCmd::Ci(flags) => ci::run(&flags),
+        XtaskCmd::Construct(_) => succeed(construct::run()),
         XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
         XtaskCmd::Engine(_) => succeed(engine::run()),
         XtaskCmd::Errors(flags) => succeed(errors::run(&flags)),
         XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
+        XtaskCmd::Minimal(_) => succeed(minimal::run()),
+        XtaskCmd::Package(flags) => succeed(package::run(&flags)),
         XtaskCmd::Readme(_) => succeed(readme::run()),
         XtaskCmd::Template(_) => succeed(template::run()),
+        XtaskCmd::Start(_) => succeed(start::run()),
+        XtaskCmd::Toolchain(flags) => toolchain::run(&flags),
         XtaskCmd::Workflows(flags) => succeed(workflows::run(&flags)),
     };
     match done {

@@ -2,13 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use xshell::{Shell, cmd};
 
 /// The folder with the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     xtask.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The workspace's manifest without this program, for a copy of the workspace that is about the crates alone.
+pub(crate) fn without_xtask(manifest: &str) -> Result<String> {
+    let members = r#"members = ["crates/*", "xtask"]"#;
+    ensure!(manifest.contains(members), "Cargo.toml has no `{members}`, which is needed for a copy without xtask");
+    Ok(manifest.replace(members, r#"members = ["crates/*"]"#))
 }
 
 /// `cargo metadata` of the members alone.
@@ -20,5 +27,15 @@ pub(crate) fn members() -> Result<Vec<serde_json::Value>> {
     match metadata["packages"].take() {
         serde_json::Value::Array(packages) if !packages.is_empty() => Ok(packages),
         _ => bail!("`cargo metadata` names no package"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_copy_has_the_crates_alone() {
+        let manifest = std::fs::read_to_string(super::root().join("Cargo.toml")).unwrap();
+        assert!(super::without_xtask(&manifest).unwrap().contains("members = [\"crates/*\"]\n"));
+        assert!(super::without_xtask("members = []").is_err());
     }
 }

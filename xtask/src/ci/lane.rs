@@ -104,31 +104,20 @@ pub(crate) enum Need {
     Docker,
     /// A test image, by its folder in `ci/images`.
     Image(String),
-    /// A toolchain of rustup, such as `1.85.0`.
+    /// A toolchain of rustup, such as `1.85.0`, or `newest`, which is the newest stable one.
     Rust(String),
     /// The standard library for another platform.
     Target(String),
 }
 
 impl Need {
-    /// Whether it is there already. A toolchain that works is left as it is: to install it again takes it away meanwhile, from
-    /// whoever uses it.
-    pub(crate) fn is_met(&self) -> bool {
-        let Self::Rust(name) = self else { return false };
-        let version = Command::new("rustup").args(["run", name, "rustc", "--version"]).output();
-        let cargo = Command::new("rustup").args(["run", name, "cargo", "--version"]).output();
-        [version, cargo].into_iter().all(|asked| asked.is_ok_and(|output| output.status.success()))
-    }
-
     /// The command that meets the need, given this program.
     pub(crate) fn command(&self, myself: &Path) -> Command {
         let (mut command, arguments) = match self {
             Self::Browser => (Command::new(myself), vec!["browser"]),
             Self::Docker => (Command::new(myself), vec!["engine"]),
             Self::Image(name) => (Command::new(myself), vec!["images", name]),
-            Self::Rust(name) => {
-                (Command::new("rustup"), vec!["toolchain", "install", "--profile", "minimal", "--no-self-update", name])
-            }
+            Self::Rust(name) => (Command::new(myself), vec!["toolchain", name]),
             Self::Target(name) => (Command::new("rustup"), vec!["target", "add", name]),
         };
         command.args(arguments);
@@ -258,12 +247,6 @@ mod tests {
         let json = serde_json::to_value(&lane).unwrap();
         assert_eq!(json["needs"], serde_json::json!(["browser", "docker", "image:busybox", "rust:1.85.0", "target:x"]));
         assert_eq!((json["name"].as_str(), json["when"].as_str()), (Some("lane"), Some("change")));
-    }
-
-    #[test]
-    fn a_toolchain_that_is_not_there_is_not_taken_for_one() {
-        assert!(!Need::Rust("0.0.1".into()).is_met());
-        assert!(!Need::Docker.is_met(), "what starts a service is asked each time");
     }
 
     #[test]

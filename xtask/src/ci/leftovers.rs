@@ -12,6 +12,8 @@ use anyhow::{Result, ensure};
 use super::summary::{Outcome, Verdict};
 use crate::process;
 
+/// What stands in the summary in place of a lane's name.
+pub(crate) const NAME: &str = "leftovers";
 /// Every sandbox has it, on every provider that keeps labels.
 const LABEL: &str = "sandbox.marker";
 const ANSWER: Duration = Duration::from_secs(20);
@@ -36,7 +38,7 @@ impl Watch {
     pub(crate) fn end(self) -> Outcome {
         let start = Instant::now();
         let verdict = self.verdict();
-        Outcome { lane: "leftovers".into(), required: true, verdict, took: start.elapsed() }
+        Outcome { lane: NAME.into(), required: true, verdict, took: start.elapsed() }
     }
 
     fn verdict(&self) -> Verdict {

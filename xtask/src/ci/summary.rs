@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use anyhow::{Result, bail};
 
+use super::leftovers;
 use crate::table;
 
 #[derive(Debug)]
@@ -65,7 +66,10 @@ pub(crate) fn judge(outcomes: &[Outcome]) -> Result<()> {
         .map(|outcome| outcome.lane.as_str())
         .collect();
     if !failed.is_empty() {
-        bail!("failed: {}; repeat one with `cargo xtask ci --lane {}`", failed.join(", "), failed[0]);
+        match failed.iter().find(|lane| **lane != leftovers::NAME) {
+            Some(lane) => bail!("failed: {}; repeat one with `cargo xtask ci --lane {lane}`", failed.join(", ")),
+            None => bail!("failed: {}; repeat the lanes that need the engine, one by one", failed.join(", ")),
+        }
     }
     if outcomes.iter().all(|outcome| matches!(outcome.verdict, Verdict::Skipped(_))) {
         bail!("every lane was skipped, so nothing was tested");
@@ -109,6 +113,8 @@ mod tests {
         );
         let error = judge(&[outcome("a", true, Verdict::Pass), outcome("b", true, fail())]).unwrap_err().to_string();
         assert!(error.contains("--lane b"), "{error}");
+        let error = judge(&[outcome(leftovers::NAME, true, fail())]).unwrap_err().to_string();
+        assert!(error.contains("one by one"), "{error}");
     }
 
     #[test]
