@@ -227,7 +227,7 @@ impl Backend for Plain {
             return Ok(()); // Nothing can have such a name.
         }
         let link = self.link().await?;
-        match own::find(link, id, Meaning::DESTROY).await? {
+        match Box::pin(own::find(link, id, Meaning::DESTROY)).await? {
             Named::Sandbox(found) => {
                 remove::container(link, &found.container).await?;
                 remove::networks(link, &found.marker).await
@@ -246,7 +246,7 @@ impl Backend for Plain {
             return Err(Error::new(ErrorKind::NotFound, format!("{:?} cannot be the id of a container", id.as_str())));
         }
         let link = self.link().await?;
-        let found = match own::find(link, id, Meaning::ATTACH).await? {
+        let found = match Box::pin(own::find(link, id, Meaning::ATTACH)).await? {
             Named::Sandbox(found) => *found,
             Named::Foreign => {
                 let message = format!("{id} is a container, but no sandbox of this library");
