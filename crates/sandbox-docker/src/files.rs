@@ -1,6 +1,7 @@
 //! Trees of files over the engine's archive API.
 
 use crate::{
+    depth::Depth,
     error::{self, Meaning},
     wire::Link,
 };
@@ -60,7 +61,7 @@ pub(crate) async fn get(link: &Link, container: &str, path: &str) -> Result<Body
         Some(Err(error)) => return Err(error::fault(&what, Meaning::FILES, error)),
         None => None,
     };
-    Ok(Body::new(None, Download { first, pieces, what }))
+    Ok(Body::new(None, Download { first, pieces, what, depth: Depth::below(path) }))
 }
 
 type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, Wire>> + Send>>;
@@ -69,14 +70,23 @@ struct Download {
     first: Option<Bytes>,
     pieces: Pieces,
     what: String,
+    depth: Depth,
 }
 
 impl Chunks for Download {
     async fn next(&mut self) -> Result<Option<Bytes>> {
-        if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+        let piece = match self.first.take() {
+            Some(first) => Some(first),
+            None => self.pieces.next().await.transpose().map_err(|e| error::fault(&self.what, Meaning::FILES, e))?,
+        };
+        if piece.as_deref().is_some_and(|piece| self.depth.is_reached(piece)) {
+            return Err(Error::unsupported(format!(
+                "{}: the engine leaves out what lies at paths of more than 4095 bytes",
+                self.what
+            ))
+            .with_hint("pack the tree with `tar` inside, or download parts of it"));
         }
-        self.pieces.next().await.transpose().map_err(|e| error::fault(&self.what, Meaning::FILES, e))
+        Ok(piece)
     }
 }
 

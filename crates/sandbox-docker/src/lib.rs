@@ -4,6 +4,7 @@ mod backend;
 mod config;
 mod confine;
 mod create;
+mod depth;
 mod discovery;
 mod error;
 mod files;

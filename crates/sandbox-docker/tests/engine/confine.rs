@@ -118,7 +118,8 @@ time.sleep(300)";
 /// Where the image's shell counts the lifetime, it waits at nothing that others could write to or read from.
 pub(crate) async fn nobody_shares_what_the_shell_waits_at(lab: Lab) {
     let made = lab.create(lab.spec().lifetime(Duration::from_secs(8))).await.unwrap();
-    assert_eq!(out(&made.instance, "readlink /proc/1/fd/0; readlink /proc/1/fd/3").await, "/dev/null\n/dev/pts/ptmx");
+    let waits = out(&made.instance, "readlink /proc/1/fd/3; readlink /proc/1/fd/0").await;
+    assert!(waits.starts_with("/dev/pts/ptmx\n") && !waits.contains("pipe:"), "{waits}");
     let script = "for fd in /proc/1/fd/* /dev/pts/[0-9]*; do (while echo x; do :; done >$fd) 2>/dev/null & (while read -r _; do :; done <$fd) 2>/dev/null & done; sleep 100";
     let (_control, _events) = made.instance.spawn(&sh(script)).await.unwrap();
     let began = Instant::now();

@@ -131,6 +131,25 @@ pub(crate) async fn what_is_at_a_path(lab: Lab) {
     assert_eq!(room.stat_tree(&Stat::new("/work/f")).await.unwrap_err().kind(), ErrorKind::Gone);
 }
 
+pub(crate) async fn trees_too_deep_for_the_engine(lab: Lab) {
+    let made = lab.sandbox().await;
+    let nest = |name: &str, depth: u32| {
+        format!(
+            "mkdir {name}; cd {name}; i=0; while [ $i -lt {depth} ]; do mkdir some-dir; cd some-dir; i=$((i+1)); done; echo x > a-file-with-a-long-name"
+        )
+    };
+    out(&made.instance, &nest("control", 400)).await;
+    let whole = get(&made.instance, "/work/control").await.unwrap();
+    assert_eq!(whole.len(), 402);
+    assert!(whole.last().unwrap().0.ends_with("/a-file-with-a-long-name"));
+    // The file's path is too long, that of its directory is not.
+    out(&made.instance, &nest("deep", 453)).await;
+    let error = get(&made.instance, "/work/deep").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:?}");
+    assert!(error.message().contains("/work/deep") && error.hint().is_some_and(|hint| hint.contains("tar")));
+    lab.destroy(made).await;
+}
+
 /// A tar with one file of zeros, made as it is read.
 struct Zeros {
     header: Option<Bytes>,

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             a_background_flood_does_not_hold_the_end a_program_that_closes_its_output many_at_once;
         confine: the_first_process_and_other_networks_are_out_of_reach nothing_inside_prolongs_the_lifetime
             nobody_shares_what_the_shell_waits_at;
-        files: trees_go_in_and_come_out targets_that_cannot_be_written what_is_at_a_path constant_memory a_source_that_fails
+        files: trees_go_in_and_come_out targets_that_cannot_be_written what_is_at_a_path trees_too_deep_for_the_engine constant_memory a_source_that_fails
             what_the_engine_does_not_see;
         network: deny_has_no_interface open_is_a_bridge_of_its_own;
         own: networks_with_such_a_name_stay beginnings_of_engine_ids_are_no_ids a_renamed_container_is_still_the_sandbox
