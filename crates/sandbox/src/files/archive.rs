@@ -4,8 +4,8 @@ use super::{
     Files, Opened,
     header::{self, Entry},
     members::{Kind, Member, Members},
-    split,
     stream::{self, Pace},
+    way::split,
 };
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{

@@ -10,6 +10,7 @@ mod pack;
 mod stream;
 mod transfer;
 mod unpack;
+mod way;
 
 pub use options::{TreeOptions, TreeReport};
 
@@ -21,6 +22,7 @@ use sandbox_core::{
 };
 use std::sync::{Arc, PoisonError};
 use stream::Pace;
+use way::{Way, is_name, names_directory};
 
 /// The files of a sandbox, as its own user sees them, or the user of its view (see [`Sandbox::with`](crate::Sandbox::with)).
 /// Relative paths start at the working directory of either.
@@ -33,17 +35,6 @@ use stream::Pace;
 #[derive(Debug, Clone)]
 pub struct Files {
     sandbox: Sandbox,
-}
-
-/// How an operation on a path goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// By the adapter's own file operations.
-    Native,
-    /// As a tree of one.
-    Archive,
-    /// By a command in the sandbox.
-    Command,
 }
 
 impl Files {
@@ -305,7 +296,7 @@ impl Files {
             validate::need(facts, Capability::FileMeta)?;
             request.path = self.path(&request.path)?;
             mode(request.mode)?;
-            if facts.is_native(Capability::FileMeta) && !self.is_blind(&request.path) {
+            if facts.is_native(Capability::FileMeta) && !self.is_blind(&request.path) && self.user().is_none() {
                 return self.native("files.set_meta", move |i| async move { i.get().set_meta(&request).await }).await;
             }
             self.command_set_meta(&request).await
@@ -433,53 +424,6 @@ impl Files {
         crate::engine::done(told.await)
     }
 
-    /// How a read or write of a path goes.
-    async fn way(&self, path: &str) -> Result<Way> {
-        if self.is_native(path)? {
-            return Ok(Way::Native);
-        }
-        let tree = self.tree_way(path) == Way::Archive;
-        // Archives are read and written by the provider, who heeds no permissions: only root may go that way.
-        Ok(if tree && self.ids().await?.0 == 0 { Way::Archive } else { Way::Command })
-    }
-
-    fn is_native(&self, path: &str) -> Result<bool> {
-        let facts = self.sandbox.facts();
-        validate::need(facts, Capability::Files)?;
-        Ok(facts.is_native(Capability::Files) && !self.is_blind(path) && self.user().is_none())
-    }
-
-    fn tree_way(&self, path: &str) -> Way {
-        let native = self.sandbox.facts().is_native(Capability::Tree);
-        if native && !self.is_blind(path) && self.user().is_none() { Way::Archive } else { Way::Command }
-    }
-
-    /// Of the view; what the backend does by itself is done as the sandbox's own.
-    fn user(&self) -> Option<&str> {
-        self.sandbox.overrides().user.as_deref()
-    }
-
-    fn is_blind(&self, path: &str) -> bool {
-        self.sandbox.facts().is_blind(&lexical(path))
-    }
-
-    /// An absolute path.
-    fn path(&self, path: &str) -> Result<String> {
-        let cwd = self.sandbox.cwd();
-        let base = self.sandbox.overrides().cwd.as_deref().map(|own| validate::joined(cwd, own)).transpose()?;
-        validate::joined(base.as_deref().unwrap_or(cwd), path)
-    }
-
-    /// The same for what cannot be a directory.
-    fn file_path(&self, path: &str) -> Result<String> {
-        let whole = self.path(path)?;
-        if !names_directory(path) {
-            return Ok(whole);
-        }
-        let message = format!("`{}` names a directory", path.escape_debug());
-        Err(Error::new(ErrorKind::IsADirectory, message).with_hint("for a file, leave the slash or the dots off"))
-    }
-
     /// uid and gid of the user that files belong to.
     async fn ids(&self) -> Result<(u32, u32)> {
         if self.user().is_some() {
@@ -523,34 +467,6 @@ fn mode(mode: Option<u32>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn names_directory(path: &str) -> bool {
-    matches!(path.rsplit('/').next(), Some("" | "." | ".."))
-}
-
-/// Whether it is one in a directory, and leads nowhere else.
-fn is_name(name: &str) -> bool {
-    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
-}
-
-/// Without `..`, as if no link were there: enough to tell where a path does not lead.
-fn lexical(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        if part == ".." {
-            parts.pop();
-        } else {
-            parts.push(part);
-        }
-    }
-    format!("/{}", parts.join("/"))
-}
-
-/// Directory and last name of an absolute path; `None` where it has no name of its own.
-fn split(path: &str) -> Option<(&str, &str)> {
-    let (dir, name) = path.rsplit_once('/')?;
-    (!name.is_empty() && name != "..").then_some((if dir.is_empty() { "/" } else { dir }, name))
 }
 
 /// What is held in memory at most.

@@ -122,8 +122,12 @@ impl Packer {
         Self { plan, owner, next: 0, file: None, ended: false, sent }
     }
 
-    /// Reads from the host as much as a piece holds; `None` is the end.
+    /// Reads from the host as much as a piece holds; `None` is the end. When it fails, others may have been sent.
     pub(super) fn piece(&mut self) -> Result<Option<Bytes>> {
+        self.filled().map_err(|error| error.applied(true))
+    }
+
+    fn filled(&mut self) -> Result<Option<Bytes>> {
         let mut out = BytesMut::with_capacity(PIECE + (8 << 10));
         while out.len() < PIECE && !self.ended {
             if let Some(file) = &mut self.file {

@@ -39,7 +39,7 @@ impl Source {
     pub(in crate::files) fn found(path: &Path, identity: Identity) -> Result<Self> {
         let changed = || {
             let message = format!("`{}` on the host was replaced while the directory was sent", path.display());
-            Error::invalid(message).with_hint("upload it while nobody changes it").applied(false)
+            Error::invalid(message).with_hint("upload it while nobody changes it")
         };
         let same = |there: &fs::Metadata| there.is_file() && super::identity(there) == identity;
         if !same(&fs::symlink_metadata(path).map_err(|e| failed(path, e))?) {
@@ -113,7 +113,7 @@ impl Source {
         };
         if n == 0 {
             let message = format!("`{}` on the host became shorter while it was read", self.path.display());
-            return Err(Error::invalid(message).with_hint("upload it while nobody writes to it"));
+            return Err(Error::invalid(message).with_hint("upload it while nobody writes to it").applied(true));
         }
         self.left -= n as u64;
         Ok(true)

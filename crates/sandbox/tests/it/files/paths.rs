@@ -5,7 +5,7 @@ use crate::common::{
     scripted::{Script, code, hook, script, script_of},
     spec,
 };
-use sandbox::{Capability, ErrorKind, Overrides};
+use sandbox::{Capability, ErrorKind, Overrides, SetMeta};
 use sandbox_core::Exec;
 use std::{
     fs,
@@ -91,20 +91,23 @@ async fn files_of_a_view_are_its_users() {
         async { Ok(()) }
     });
     let script = Script { spawn, next: script(vec![code(0)]), ..script_of() };
-    let (client, log) = script.having([Capability::Files, Capability::Tree, Capability::User]).client();
+    let (client, log) =
+        script.having([Capability::Files, Capability::FileMeta, Capability::Tree, Capability::User]).client();
     let sandbox = client.create(spec()).await.unwrap();
     let view = sandbox.with(Overrides::new().user("nobody").cwd("/there")).files();
     view.write("f", "x").await.unwrap();
     view.make_dir("d").await.unwrap();
     view.remove("f").await.unwrap();
+    view.set_meta(SetMeta::new("f").mode(Some(0o600))).await.unwrap();
     view.read("f").await.unwrap();
     let execs: Vec<_> = std::mem::take(&mut *seen.lock().unwrap());
-    assert_eq!(execs.len(), 4);
+    assert_eq!(execs.len(), 5);
     for exec in execs {
         assert_eq!(exec.user.as_deref(), Some("nobody"));
         assert!(exec.argv.iter().any(|arg| arg.starts_with("/there/")), "{:?}", exec.argv);
     }
     assert_eq!(log.count("write file") + log.count("make dir") + log.count("remove") + log.count("read file"), 0);
+    assert_eq!(log.count("set meta") + log.count("get tree") + log.count("put tree"), 0);
     // Views of anything else stay with the backend's own operations.
     let view = sandbox.with(Overrides::new().env("A", "b")).files();
     view.write("f", "x").await.unwrap();
