@@ -177,6 +177,10 @@ catalogue! {
     /// The handle was carried into the child of a fork, where no engine runs.
     Forked = "forked", Never, NotApplied,
         "Make a client in the child, after the fork.";
+
+    /// A test double was called in a way that its test did not expect; nothing ran.
+    UnexpectedCall = "unexpected-call", Never, NotApplied,
+        "Script the call in the test with `on_run`, or correct the code that makes it.";
 }
 
 impl ErrorKind {

@@ -3,13 +3,14 @@
 use crate::{
     Fake, FakeSandbox, VirtualClock,
     config::number,
+    double::{Call, CreateCall, Number, Operation, SandboxCall},
     facts,
     fs::Fs,
     image::{Catalogue, User},
     program::join,
     world::Link,
     world::{Env, Origin},
-    world::{Freezer, Room, Timer, gone, lead, lock},
+    world::{Freezer, Pace, Room, Timer, gone, lead, lock},
 };
 use sandbox_core::{
     Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
@@ -25,11 +26,139 @@ impl Backend for Fake {
     type Instance = FakeSandbox;
 
     fn info(&self) -> Facts {
-        facts::info()
+        lock(&self.kernel().double).info()
     }
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::Create(CreateCall::new(spec)));
+        kernel.answered(call, self.make(spec, attempt, call).await)
+    }
+
+    async fn fork(&self, source: &SandboxId, request: &ForkSandbox, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        let number = number(source).ok_or_else(|| unknown(source))?;
+        let plan = kernel.with(|state, _| {
+            let room = state.working(number)?;
+            Ok::<_, Error>(Plan {
+                env: Arc::clone(&room.env),
+                cwd: room.cwd.clone(),
+                user: room.user.clone(),
+                users: Arc::clone(&room.users),
+                network: room.link.policy().clone(),
+                resources: room.resources.clone(),
+                files: lock(&room.files).clone(),
+            })
+        })?;
+        let made = self.furnish(plan, &request.labels, request.lifetime.unwrap_or(Spec::LIFETIME), attempt)?;
+        made.instance.own();
+        Ok(made)
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        self.kernel().act(|state, _| state.snapshots.remove(id));
+        Ok(())
+    }
+
+    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
+        let items = self.kernel().act(|state, _| {
+            let matching = state.snapshots.iter().filter(|(_, one)| one.has(&query.labels));
+            let listed = matching
+                .map(|(id, one)| ListedSnapshot::new(id.clone(), one.labels.clone()).created(epoch + one.created));
+            listed.collect()
+        });
+        Ok(SnapshotPage::last(items))
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<()> {
+        let kernel = self.kernel();
+        kernel.stir();
+        let call = lock(&kernel.double).calls.add(Call::Destroy(SandboxCall::new(id)));
+        let ended = async {
+            self.ask(Operation::Destroy).await?;
+            self.world().expire(id);
+            kernel.trouble(Operation::Destroy, 2).await
+        };
+        kernel.answered(call, ended.await)
+    }
+
+    async fn probe(&self, _spec: &Spec) -> Result<Option<Facts>> {
+        self.ask(Operation::Probe).await?;
+        Ok(None)
+    }
+
+    async fn attach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::Attach(SandboxCall::new(id)));
+        kernel.answered(call, self.reach(id, tasks).await)
+    }
+
+    async fn list(&self, query: &Query) -> Result<Page> {
+        self.ask(Operation::List).await?;
+        let after = match &query.cursor {
+            Some(cursor) => {
+                cursor.parse::<u64>().map_err(|_| Error::invalid(format!("`{cursor}` is no cursor of this backend")))?
+            }
+            None => 0,
+        };
+        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
+        let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
+            let later = state.rooms.range(after + 1..);
+            let matching =
+                later.filter(|(_, room)| query.labels.iter().all(|(name, value)| room.labels.get(name) == Some(value)));
+            let listed = matching.map(|(number, room)| {
+                (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
+            });
+            (listed.take(state.page + 1).collect(), state.page)
+        });
+        let more = found.len() > page;
+        found.truncate(page);
+        let last = found.last().map(|(number, _)| number.to_string());
+        let items = found.into_iter().map(|(_, listed)| listed).collect();
+        Ok(match last {
+            Some(last) if more => Page::then(items, last),
+            _ => Page::last(items),
+        })
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        if self.kernel().pace() == Pace::Real {
+            return None;
+        }
+        Some(Arc::new(VirtualClock::new(self.kernel())))
+    }
+}
+
+/// What a sandbox is made of.
+struct Plan {
+    env: Env,
+    cwd: String,
+    user: User,
+    users: Arc<[User]>,
+    network: NetworkPolicy,
+    resources: Resources,
+    files: Fs,
+}
+
+impl Fake {
+    async fn reach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<FakeSandbox>> {
+        self.ask(Operation::Attach).await?;
+        let kernel = self.kernel();
+        let found = number(id).filter(|number| *id == SandboxId::new(format!("fake-{number}")));
+        let number = found.ok_or_else(|| unknown(id))?;
+        let cwd = kernel.act(|state, _| match state.rooms.get(&number) {
+            Some(room) => Ok(room.cwd.clone()),
+            None if number <= state.last_room && number > 0 => Err(gone()),
+            None => Err(unknown(id)),
+        })?;
+        tasks.spawn(lead(Arc::clone(kernel)));
+        Ok(Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd))
+    }
+
+    async fn make(&self, spec: &Spec, attempt: &Attempt, call: Number) -> Result<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        self.ask(Operation::Create).await?;
         let users = Arc::clone(&lock(&kernel.catalogue).users);
         let origin = match &spec.snapshot {
             Some(id) => kernel.with(|state, _| {
@@ -58,106 +187,22 @@ impl Backend for Fake {
         }
         let network = spec.effective_network().clone();
         let plan = Plan { env: Arc::new(env), cwd, user, users, network, resources, files };
-        self.furnish(plan, &spec.labels, spec.effective_lifetime(), attempt)
+        kernel.trouble(Operation::Create, 2).await?;
+        let made = self.furnish(plan, &spec.labels, spec.effective_lifetime(), attempt)?;
+        lock(&kernel.double).calls.made(call, &made.id);
+        kernel.trouble(Operation::Create, 3).await?;
+        made.instance.own();
+        kernel.trouble(Operation::Create, 4).await?;
+        Ok(made)
     }
 
-    async fn fork(&self, source: &SandboxId, request: &ForkSandbox, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
-        let kernel = self.kernel();
-        let number = number(source).ok_or_else(|| unknown(source))?;
-        let plan = kernel.with(|state, _| {
-            let room = state.working(number)?;
-            Ok::<_, Error>(Plan {
-                env: Arc::clone(&room.env),
-                cwd: room.cwd.clone(),
-                user: room.user.clone(),
-                users: Arc::clone(&room.users),
-                network: room.link.policy().clone(),
-                resources: room.resources.clone(),
-                files: lock(&room.files).clone(),
-            })
-        })?;
-        self.furnish(plan, &request.labels, request.lifetime.unwrap_or(Spec::LIFETIME), attempt)
+    /// What every question to the provider begins with.
+    async fn ask(&self, operation: Operation) -> Result<()> {
+        lock(&self.kernel().double).admit()?;
+        self.kernel().trouble(operation, 1).await
     }
 
-    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
-        self.kernel().act(|state, _| state.snapshots.remove(id));
-        Ok(())
-    }
-
-    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
-        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
-        let items = self.kernel().act(|state, _| {
-            let matching = state.snapshots.iter().filter(|(_, one)| one.has(&query.labels));
-            let listed = matching
-                .map(|(id, one)| ListedSnapshot::new(id.clone(), one.labels.clone()).created(epoch + one.created));
-            listed.collect()
-        });
-        Ok(SnapshotPage::last(items))
-    }
-
-    async fn destroy(&self, id: &SandboxId) -> Result<()> {
-        self.kernel().stir();
-        self.world().expire(id);
-        Ok(())
-    }
-
-    async fn attach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<FakeSandbox>> {
-        let kernel = self.kernel();
-        let found = number(id).filter(|number| *id == SandboxId::new(format!("fake-{number}")));
-        let number = found.ok_or_else(|| unknown(id))?;
-        let cwd = kernel.act(|state, _| match state.rooms.get(&number) {
-            Some(room) => Ok(room.cwd.clone()),
-            None if number <= state.last_room && number > 0 => Err(gone()),
-            None => Err(unknown(id)),
-        })?;
-        tasks.spawn(lead(Arc::clone(kernel)));
-        Ok(Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd))
-    }
-
-    async fn list(&self, query: &Query) -> Result<Page> {
-        let after = match &query.cursor {
-            Some(cursor) => {
-                cursor.parse::<u64>().map_err(|_| Error::invalid(format!("`{cursor}` is no cursor of this backend")))?
-            }
-            None => 0,
-        };
-        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
-        let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
-            let later = state.rooms.range(after + 1..);
-            let matching =
-                later.filter(|(_, room)| query.labels.iter().all(|(name, value)| room.labels.get(name) == Some(value)));
-            let listed = matching.map(|(number, room)| {
-                (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
-            });
-            (listed.take(state.page + 1).collect(), state.page)
-        });
-        let more = found.len() > page;
-        found.truncate(page);
-        let last = found.last().map(|(number, _)| number.to_string());
-        let items = found.into_iter().map(|(_, listed)| listed).collect();
-        Ok(match last {
-            Some(last) if more => Page::then(items, last),
-            _ => Page::last(items),
-        })
-    }
-
-    fn clock(&self) -> Option<Arc<dyn Clock>> {
-        Some(Arc::new(VirtualClock::new(self.kernel())))
-    }
-}
-
-/// What a sandbox is made of.
-struct Plan {
-    env: Env,
-    cwd: String,
-    user: User,
-    users: Arc<[User]>,
-    network: NetworkPolicy,
-    resources: Resources,
-    files: Fs,
-}
-
-impl Fake {
+    /// Makes it; nobody owns it yet.
     fn furnish(
         &self,
         plan: Plan,
@@ -187,8 +232,8 @@ impl Fake {
                 ports: BTreeMap::new(),
                 resources: plan.resources,
                 created: state.timers.now(),
-                lifetime: state.timers.set(lifetime, Timer::Lifetime(number)),
-                files: Arc::new(Mutex::new(plan.files)),
+                lifetime: state.timers.set(state.lifetime(lifetime), Timer::Lifetime(number)),
+                files: state.files_of_all().unwrap_or_else(|| Arc::new(Mutex::new(plan.files))),
                 processes: BTreeMap::new(),
                 zombies: BTreeMap::new(),
                 last_pid: 1,
@@ -205,7 +250,7 @@ impl Fake {
         })?;
         let id = attempt.claim(id);
         attempt.tasks().spawn(lead(Arc::clone(kernel)));
-        Ok(Made::new(id, FakeSandbox::owned(kernel, number)).cwd(cwd))
+        Ok(Made::new(id, FakeSandbox::attached(kernel, number)).cwd(cwd))
     }
 }
 

@@ -1,16 +1,17 @@
 //! The virtual clock, as whoever is outside sees it.
 
-use crate::world::{Kernel, Key, Leader, Timer};
+use crate::world::{Kernel, Key, Leader, Pace, Timer};
 use sandbox_core::{Boxed, Clock};
 use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// The clock of a [`Fake`](crate::Fake): moves by itself as soon as no program can run; see the crate's documentation.
+/// The clock of a [`Fake`](crate::Fake): moves by itself as soon as no program can run, unless the fake was made with
+/// `manual_time` or `real_time`; see the crate's documentation.
 #[derive(Debug, Clone)]
 pub struct VirtualClock(Arc<Kernel>);
 
@@ -19,11 +20,49 @@ impl VirtualClock {
         Self(Arc::clone(kernel))
     }
 
-    /// The virtual time since the fake was made.
+    /// The time since the fake was made; by real time, since that was said.
     pub fn now(&self) -> Duration {
         self.0.now()
     }
+
+    /// Lets so much time pass at once: all that is due by then happens in its order, and programs run in between until none
+    /// can. What outside code does about it comes later. By real time this does nothing.
+    pub fn advance(&self, time: Duration) {
+        if self.0.pace() == Pace::Real {
+            return;
+        }
+        let to = self.0.now().saturating_add(time);
+        self.settle();
+        while self.0.with(|state, after| match state.timers.first().filter(|at| *at <= to) {
+            Some(at) => {
+                state.pass(at, after);
+                true
+            }
+            None => false,
+        }) {
+            self.settle();
+        }
+        self.0.with(|state, after| state.pass(to, after));
+    }
+
+    /// Lets programs run until none can, for a while at most: one that computes or writes for ever never gets there.
+    fn settle(&self) {
+        let until = Instant::now() + BUSY;
+        loop {
+            if let Some(mut turn) = self.0.turn() {
+                while turn.run(SHARE) && Instant::now() < until {}
+            }
+            if self.0.is_quiet() || Instant::now() >= until {
+                return;
+            }
+            // Somebody else lets them run.
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
 }
+
+const SHARE: usize = 64;
+const BUSY: Duration = Duration::from_millis(500);
 
 impl Clock for VirtualClock {
     fn sleep(&self, duration: Duration) -> Boxed<'static, ()> {

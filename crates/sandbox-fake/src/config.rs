@@ -145,20 +145,8 @@ impl World {
 
     /// The processes of a sandbox that live, by number; none where it does not live.
     pub fn processes(&self, id: &SandboxId) -> Vec<ProcessInfo> {
-        self.look(id, |room| {
-            room.processes
-                .iter()
-                .map(|(pid, process)| ProcessInfo {
-                    pid: *pid,
-                    parent: process.parent,
-                    group: process.group,
-                    session: process.session,
-                    argv: process.argv.to_vec(),
-                    user: process.user.name.to_string(),
-                })
-                .collect()
-        })
-        .unwrap_or_default()
+        let left = || self.kernel().with(|state, _| state.left.get(id).cloned());
+        self.look(id, |room| room.infos().collect()).or_else(left).unwrap_or_default()
     }
 
     /// The labels of a sandbox that lives.
@@ -208,7 +196,7 @@ impl World {
         VirtualClock::new(self.kernel())
     }
 
-    fn kernel(&self) -> &Arc<Kernel> {
+    pub(crate) fn kernel(&self) -> &Arc<Kernel> {
         &self.0.0
     }
 

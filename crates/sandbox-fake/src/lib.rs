@@ -3,6 +3,7 @@
 mod backend;
 mod clock;
 mod config;
+mod double;
 mod facts;
 mod files;
 mod fs;
@@ -18,8 +19,16 @@ mod shell;
 mod tests;
 mod world;
 
+/// The guide; its examples are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Guide;
+
 pub use clock::VirtualClock;
 pub use config::{Fake, ProcessInfo, World};
+pub use double::{
+    Call, CreateCall, Credential, FileCall, Input, On, Operation, Reply, RunCall, SandboxCall, Trouble, failure,
+};
 pub use image::Image;
 pub use process::{FakeControl, FakeEvents};
 pub use program::{Caught, Child, Fork, Listener, Proc, Stream};

@@ -1,6 +1,9 @@
 //! One running command, from outside.
 
-use crate::world::{Kernel, gone};
+use crate::{
+    double::Number,
+    world::{Kernel, gone, lock},
+};
 use bytes::Bytes;
 use sandbox_core::{Cause, Control, Error, ErrorKind, Event, Events, Fate, Result, Signal};
 use std::{
@@ -15,11 +18,13 @@ pub struct FakeControl {
     kernel: Arc<Kernel>,
     room: u64,
     command: u64,
+    /// In the record of calls.
+    call: Number,
 }
 
 impl FakeControl {
-    pub(crate) fn new(kernel: &Arc<Kernel>, room: u64, command: u64) -> Self {
-        Self { kernel: Arc::clone(kernel), room, command }
+    pub(crate) fn new(kernel: &Arc<Kernel>, room: u64, command: u64, call: Number) -> Self {
+        Self { kernel: Arc::clone(kernel), room, command, call }
     }
 }
 
@@ -47,6 +52,7 @@ impl Control for FakeControl {
     }
 
     async fn write(&self, data: Bytes) -> Result<()> {
+        lock(&self.kernel.double).calls.written(self.call, &data);
         let mut data = Some(data);
         poll_fn(|cx| {
             self.kernel.act(|state, after| {

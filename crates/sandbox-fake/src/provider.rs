@@ -1,7 +1,7 @@
-//! `fake://` and `fake://image`.
+//! `fake://`, `fake://image`, `fake://?clock=real`.
 
-use crate::Fake;
-use sandbox_core::{Parameters, Provider, Result};
+use crate::{Fake, world::Pace};
+use sandbox_core::{Error, Parameter, Parameters, Provider, Result};
 
 /// Opens fakes from DSNs.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,30 @@ impl Provider for FakeProvider {
         "fake"
     }
 
-    fn open(&self, _parameters: &Parameters) -> Result<Fake> {
-        Ok(self.shared.clone().unwrap_or_default())
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+
+    fn open(&self, parameters: &Parameters) -> Result<Fake> {
+        let pace = match parameters.get("clock") {
+            None => None,
+            Some("virtual") => Some(Pace::Virtual),
+            Some("real") => Some(Pace::Real),
+            Some(other) => {
+                return Err(Error::invalid(format!("`{other}` is no clock")).with_hint("use `virtual` or `real`"));
+            }
+        };
+        let Some(pace) = pace else { return Ok(self.shared.clone().unwrap_or_default()) };
+        let fake = self.shared.clone().unwrap_or_default();
+        if self.shared.is_none() {
+            fake.kernel().set_pace(pace);
+        } else if fake.kernel().pace() != pace {
+            return Err(Error::invalid("the world that this DSN opens is there already, with another clock")
+                .with_hint("leave `clock` out of the DSN"));
+        }
+        Ok(fake)
     }
 }
+
+const PARAMETERS: &[Parameter] =
+    &[Parameter::new("clock", "how time passes: `virtual` (the default) jumps when nothing can run, `real` does not")];

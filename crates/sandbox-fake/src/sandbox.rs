@@ -3,21 +3,22 @@
 use crate::{
     FakeControl, FakeEvents,
     backend::unknown_user,
+    double::{Call, Done, FileCall, Input, Number, Operation, RunCall, SandboxCall},
     files::{self, Pieces},
     fs::{Fs, Who, pack, unpack},
     port::Relay,
     program::{Found, find, join},
     world::Timer,
-    world::{Env, Kernel, Launch, gone, lock},
+    world::{Env, Kernel, Launch, State, gone, lock},
 };
 use sandbox_core::{
-    Body, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, GetTree, Instance, ListDestinations,
-    ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork,
-    SnapshotId, Stat, Stop, TakeSnapshot, WriteFile, labels,
+    Body, Capability, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, GetTree, Instance,
+    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume,
+    SandboxId, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WriteFile, labels,
 };
 use std::{
     fmt,
-    future::poll_fn,
+    future::{Future, poll_fn},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -31,16 +32,22 @@ use std::{
 pub struct FakeSandbox {
     kernel: Arc<Kernel>,
     room: u64,
+    id: SandboxId,
     owner: AtomicBool,
 }
 
 impl FakeSandbox {
     pub(crate) fn owned(kernel: &Arc<Kernel>, room: u64) -> Self {
-        Self { kernel: Arc::clone(kernel), room, owner: AtomicBool::new(true) }
+        Self { kernel: Arc::clone(kernel), room, id: id_of(room), owner: AtomicBool::new(true) }
+    }
+
+    /// From now on, the sandbox ends with this handle.
+    pub(crate) fn own(&self) {
+        self.owner.store(true, SeqCst);
     }
 
     pub(crate) fn attached(kernel: &Arc<Kernel>, room: u64) -> Self {
-        Self { kernel: Arc::clone(kernel), room, owner: AtomicBool::new(false) }
+        Self { kernel: Arc::clone(kernel), room, id: id_of(room), owner: AtomicBool::new(false) }
     }
 
     /// Files, who works on them, and when.
@@ -51,22 +58,82 @@ impl FakeSandbox {
             .with(|state, _| state.working(self.room).map(|room| (Arc::clone(&room.files), room.user.who(), now)))
     }
 
-    fn launch(&self, exec: &Exec) -> Result<Launch> {
-        let (files, env, cwd, user) = self.kernel.with(|state, _| {
+    /// The command as it would run, noted.
+    fn resolve(&self, exec: &Exec) -> Result<(RunCall, Number)> {
+        let (env, cwd, user, network) = self.kernel.with(|state, _| {
             let room = state.working(self.room)?;
             let user = match &exec.user {
-                Some(name) => room.user(name).ok_or_else(|| unknown_user(name))?,
-                None => room.user.clone(),
+                Some(name) => room.user(name),
+                None => Some(room.user.clone()),
             };
             let cwd = exec.cwd.as_deref().unwrap_or(&room.cwd);
-            Ok::<_, Error>((Arc::clone(&room.files), Arc::clone(&room.env), join("/", cwd), user))
+            Ok::<_, Error>((Arc::clone(&room.env), join("/", cwd), user, room.link.policy().clone()))
         })?;
-        let env = merged(&env, &exec.env, exec.user.as_ref().map(|_| &*user.home));
+        let home = user.as_ref().filter(|_| exec.user.is_some()).map(|user| &*user.home);
+        let name = user.as_ref().map(|user| user.name.to_string());
+        let call = RunCall {
+            sandbox: self.id.clone(),
+            argv: exec.argv.clone(),
+            env: merged(&env, &exec.env, home),
+            cwd,
+            user: name.or_else(|| exec.user.clone()).unwrap_or_default(),
+            stdin: Input::of(&exec.stdin),
+            network,
+            timeout: exec.timeout,
+            error: None,
+        };
+        let number = lock(&self.kernel.double).calls.add(Call::Run(call.clone()));
+        Ok((call, number))
+    }
+
+    fn launch(&self, call: &RunCall) -> Result<Launch> {
+        let (files, user) = self.kernel.with(|state, _| {
+            let room = state.room(self.room)?;
+            let user = room.user(&call.user).ok_or_else(|| unknown_user(&call.user))?;
+            Ok::<_, Error>((Arc::clone(&room.files), user))
+        })?;
+        let (env, cwd) = (Arc::clone(&call.env), call.cwd.clone());
         lock(&files).enter(&cwd, user.who())?;
-        let path = env.get("PATH").map(String::as_str);
-        let argv = exec.argv.iter().map(String::as_str).map(str::to_string).collect();
-        let Found { program, argv } = find(&self.kernel, &files, argv, path, &cwd, user.who())?;
+        let argv: Arc<[String]> = call.argv.clone().into();
+        let program = match self.kernel.scripted(call)? {
+            Some(Done::Fails(error)) => return Err(error),
+            Some(Done::Runs(program)) => program,
+            None => {
+                let path = env.get("PATH").map(String::as_str);
+                let Found { program, argv } = find(&self.kernel, &files, argv, path, &cwd, user.who())?;
+                return Ok(Launch { program, argv, env, cwd, user });
+            }
+        };
         Ok(Launch { program, argv, env, cwd, user })
+    }
+
+    async fn start(&self, exec: &Exec, call: &RunCall, number: Number) -> Result<(FakeControl, FakeEvents)> {
+        self.kernel.trouble(Operation::Run, 1).await?;
+        let launch = self.launch(call)?;
+        let limit = (exec.timeout, exec.grace);
+        let command = self
+            .kernel
+            .act(|state, after| state.command(&self.kernel, self.room, launch, &exec.stdin, limit, after))?;
+        let control = FakeControl::new(&self.kernel, self.room, command, number);
+        let events = FakeEvents::new(&self.kernel, self.room, command);
+        self.kernel.trouble(Operation::Run, 2).await?;
+        Ok((control, events))
+    }
+
+    /// Notes an operation on files, and with what it was answered.
+    async fn file<T>(
+        &self,
+        operation: &'static str,
+        path: &str,
+        work: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let call = FileCall { sandbox: self.id.clone(), operation, path: path.to_string(), error: None };
+        let number = lock(&self.kernel.double).calls.add(Call::File(call));
+        let done = async {
+            self.kernel.trouble(Operation::Files, 1).await?;
+            work.await
+        };
+        self.kernel.answered(number, done.await)
     }
 }
 
@@ -75,13 +142,8 @@ impl Instance for FakeSandbox {
     type Events = FakeEvents;
 
     async fn spawn(&self, exec: &Exec) -> Result<(FakeControl, FakeEvents)> {
-        let launch = self.launch(exec)?;
-        let limit = (exec.timeout, exec.grace);
-        let command = self
-            .kernel
-            .act(|state, after| state.command(&self.kernel, self.room, launch, &exec.stdin, limit, after))?;
-        let control = FakeControl::new(&self.kernel, self.room, command);
-        Ok((control, FakeEvents::new(&self.kernel, self.room, command)))
+        let (call, number) = self.resolve(exec)?;
+        self.kernel.answered(number, self.start(exec, &call, number).await)
     }
 
     async fn gone(&self) -> Error {
@@ -99,7 +161,8 @@ impl Instance for FakeSandbox {
     }
 
     async fn detach(&self) -> Result<()> {
-        self.kernel.with(|state, _| state.room(self.room).map(drop))?;
+        let number = lock(&self.kernel.double).calls.add(Call::Detach(SandboxCall::new(&self.id)));
+        self.kernel.answered(number, self.kernel.with(|state, _| state.room(self.room).map(drop)))?;
         self.owner.store(false, SeqCst);
         Ok(())
     }
@@ -165,79 +228,114 @@ impl Instance for FakeSandbox {
     }
 
     async fn read_file(&self, request: &ReadFile) -> Result<Body> {
-        let (files, who, _) = self.files()?;
-        let content = lock(&files).read(&request.path, who)?.range(request.offset, request.length);
-        Ok(Body::new(Some(content.len()), Pieces::new(&self.kernel, content)))
+        self.file("read_file", &request.path, async {
+            let (files, who, _) = self.files()?;
+            let content = lock(&files).read(&request.path, who)?.range(request.offset, request.length);
+            Ok(Body::new(Some(content.len()), Pieces::new(&self.kernel, content)))
+        })
+        .await
     }
 
     async fn write_file(&self, request: &WriteFile, body: Body) -> Result<()> {
-        let (files, who, _) = self.files()?;
-        let free = {
-            let files = lock(&files);
-            files.may_write(&request.path, who, body.len.unwrap_or(0))?;
-            files.free()
-        };
-        let content = files::receive(&self.kernel, body, free, &request.path).await?;
-        // What happened meanwhile counts: the sandbox may be gone, the file replaced.
-        let (files, who, now) = self.files()?;
-        Ok(lock(&files).replace(&request.path, content, request.mode, who, now)?)
+        self.file("write_file", &request.path, async {
+            let (files, who, _) = self.files()?;
+            let free = {
+                let files = lock(&files);
+                files.may_write(&request.path, who, body.len.unwrap_or(0))?;
+                files.free()
+            };
+            let content = files::receive(&self.kernel, body, free, &request.path).await?;
+            // What happened meanwhile counts: the sandbox may be gone, the file replaced.
+            let (files, who, now) = self.files()?;
+            Ok(lock(&files).replace(&request.path, content, request.mode, who, now)?)
+        })
+        .await
     }
 
     async fn stat(&self, request: &Stat) -> Result<FileInfo> {
-        let (files, who, _) = self.files()?;
-        Ok(lock(&files).stat(&request.path, false, who)?)
+        self.file("stat", &request.path, async {
+            let (files, who, _) = self.files()?;
+            Ok(lock(&files).stat(&request.path, false, who)?)
+        })
+        .await
     }
 
     async fn list_dir(&self, request: &ListDir) -> Result<Vec<FileInfo>> {
-        let (files, who, _) = self.files()?;
-        Ok(lock(&files).list(&request.path, who)?)
+        self.file("list_dir", &request.path, async {
+            let (files, who, _) = self.files()?;
+            Ok(lock(&files).list(&request.path, who)?)
+        })
+        .await
     }
 
     async fn make_dir(&self, request: &MakeDir) -> Result<()> {
-        let (files, who, now) = self.files()?;
-        Ok(lock(&files).make_dirs(&request.path, who, now)?)
+        self.file("make_dir", &request.path, async {
+            let (files, who, now) = self.files()?;
+            Ok(lock(&files).make_dirs(&request.path, who, now)?)
+        })
+        .await
     }
 
     async fn remove(&self, request: &Remove) -> Result<()> {
-        let (files, who, now) = self.files()?;
-        Ok(lock(&files).remove(&request.path, request.recursive, who, now)?)
+        self.file("remove", &request.path, async {
+            let (files, who, now) = self.files()?;
+            Ok(lock(&files).remove(&request.path, request.recursive, who, now)?)
+        })
+        .await
     }
 
     async fn rename(&self, request: &Rename) -> Result<()> {
-        let (files, who, now) = self.files()?;
-        Ok(lock(&files).rename(&request.from, &request.to, who, now)?)
+        self.file("rename", &request.from, async {
+            let (files, who, now) = self.files()?;
+            Ok(lock(&files).rename(&request.from, &request.to, who, now)?)
+        })
+        .await
     }
 
     async fn set_meta(&self, request: &SetMeta) -> Result<()> {
-        let (files, who, _) = self.files()?;
-        let mtime = request.mtime.map(files::seconds);
-        Ok(lock(&files).set_meta(&request.path, request.mode, request.owner, mtime, who)?)
+        self.file("set_meta", &request.path, async {
+            let (files, who, _) = self.files()?;
+            let mtime = request.mtime.map(files::seconds);
+            Ok(lock(&files).set_meta(&request.path, request.mode, request.owner, mtime, who)?)
+        })
+        .await
     }
 
     async fn put_tree(&self, request: &PutTree, tar: Body) -> Result<()> {
-        let (files, who, _) = self.files()?;
-        let free = {
-            let files = lock(&files);
-            files.enter(&request.path, who)?;
-            files.free()
-        };
-        // Headers and padding are not the files' own: 10 000 empty files have some megabytes of them.
-        let content = files::receive(&self.kernel, tar, free.saturating_add(64 << 20), &request.path).await?;
-        let (files, who, now) = self.files()?;
-        unpack(&mut lock(&files), &request.path, &content, who, now).map_err(files::unpacked)
+        self.file("put_tree", &request.path, async {
+            let (files, who, _) = self.files()?;
+            let free = {
+                let files = lock(&files);
+                files.enter(&request.path, who)?;
+                files.free()
+            };
+            // Headers and padding are not the files' own: 10 000 empty files have some megabytes of them.
+            let content = files::receive(&self.kernel, tar, free.saturating_add(64 << 20), &request.path).await?;
+            let (files, who, now) = self.files()?;
+            unpack(&mut lock(&files), &request.path, &content, who, now).map_err(files::unpacked)
+        })
+        .await
     }
 
     async fn get_tree(&self, request: &GetTree) -> Result<Body> {
-        let (files, who, _) = self.files()?;
-        let packed = pack(&lock(&files), &request.path, who)?;
-        Ok(Body::new(None, files::Tar::new(&self.kernel, packed)))
+        self.file("get_tree", &request.path, async {
+            let (files, who, _) = self.files()?;
+            let packed = pack(&lock(&files), &request.path, who)?;
+            Ok(Body::new(None, files::Tar::new(&self.kernel, packed)))
+        })
+        .await
     }
 }
 
 impl Drop for FakeSandbox {
     fn drop(&mut self) {
+        let keeps = |state: &State| state.absent.contains(&Capability::OwnerLease);
         if self.owner.load(SeqCst) {
-            self.kernel.with(|state, after| state.end_room(self.room, after));
+            self.kernel.with(|state, after| {
+                if !keeps(state) {
+                    state.end_room(self.room, after)
+                }
+            });
         }
     }
 }
@@ -246,6 +344,10 @@ impl fmt::Debug for FakeSandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FakeSandbox").field("number", &self.room).field("owner", &self.owner).finish_non_exhaustive()
     }
+}
+
+fn id_of(room: u64) -> SandboxId {
+    SandboxId::new(format!("fake-{room}"))
 }
 
 /// The environment of a command; another user's home where nobody says otherwise.

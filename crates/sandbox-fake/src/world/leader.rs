@@ -17,8 +17,11 @@
 //!
 //! Where it does not get quiet, because a program runs without end, or reads and writes all the time, virtual time is real
 //! time: once the same timer has been next for [`BUSY`].
+//!
+//! That is the pace of a fake where nobody says otherwise. By real time, timers fire when they are due, lifetimes too; by
+//! manual time, never here.
 
-use super::{Kernel, Key, State, lock};
+use super::{Kernel, Key, Pace, State, lock};
 use std::{
     collections::BTreeMap,
     future::{Future, poll_fn},
@@ -36,6 +39,8 @@ const TICK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(1);
 const OUTSIDE: Duration = Duration::from_secs(3);
 const BUSY: Duration = Duration::from_millis(100);
+/// By real time, how late the end of a lifetime may be noticed.
+const LATE: Duration = Duration::from_secs(1);
 
 /// How many polls of programs before the worker is given back.
 const SHARE: usize = 256;
@@ -181,6 +186,11 @@ impl Leader {
     /// Waits for ticks and moves time; false where there is more to do.
     fn time(&mut self, cx: &mut Context<'_>) -> bool {
         let kernel = Arc::clone(&self.kernel);
+        match kernel.pace() {
+            Pace::Virtual => {}
+            Pace::Manual => return true,
+            Pace::Real => return self.real_time(cx),
+        }
         if let Some(tick) = &mut self.tick {
             if tick.sleep.as_mut().poll(cx).is_pending() {
                 return true;
@@ -235,6 +245,21 @@ impl Leader {
     }
 }
 
+impl Leader {
+    /// Waits until the next timer is due; what is due by now has fired when the state was locked.
+    fn real_time(&mut self, cx: &mut Context<'_>) -> bool {
+        // Anew every time: whoever woke this task may have set an earlier timer.
+        self.tick = None;
+        let left = self.kernel.with(|state, _| state.timers.first().map(|at| at - state.timers.now().min(at)));
+        let Some(left) = left else { return true };
+        let length = left.min(LATE).max(Duration::from_micros(100));
+        let mut sleep = Box::pin(tokio::time::sleep(length));
+        let waits = sleep.as_mut().poll(cx).is_pending();
+        self.tick = Some(Tick { sleep, length, began: Instant::now() });
+        waits
+    }
+}
+
 impl Drop for Leader {
     fn drop(&mut self) {
         self.kernel.leaders.leave(self.rank);
@@ -243,7 +268,11 @@ impl Drop for Leader {
 
 impl Kernel {
     fn is_timed(&self) -> bool {
-        self.with(|state, _| state.timers.next().is_some())
+        match self.pace() {
+            Pace::Virtual => self.with(|state, _| state.timers.next().is_some()),
+            Pace::Manual => false,
+            Pace::Real => self.with(|state, _| state.timers.first().is_some()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod command;
 mod executor;
 mod freeze;
 mod leader;
+mod lie;
 mod net;
 mod pipe;
 mod process;
@@ -20,6 +21,7 @@ pub(crate) use command::{Output, Stream};
 pub(crate) use executor::Task;
 pub(crate) use freeze::Freezer;
 pub(crate) use leader::{Leader, lead};
+pub(crate) use lie::Lie;
 pub(crate) use net::{Link, Side, Transport};
 pub(crate) use pipe::{Closed, Pipe};
 pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
@@ -28,18 +30,18 @@ pub(crate) use snapshot::Origin;
 pub(crate) use state::{Birth, Launch, State, gone};
 pub(crate) use timers::{Key, Timer};
 
-use crate::{image::Catalogue, port::Relay};
+use crate::{double::Double, image::Catalogue, port::Relay};
 use executor::Executor;
 use leader::Leaders;
 use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
     task::Waker,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// When the virtual clock starts, in seconds since 1970: the first of January 2026.
@@ -47,6 +49,17 @@ pub(crate) const EPOCH: u64 = 1_767_225_600;
 
 /// How many polls of programs one call of an adapter pays for before it leaves the rest to the leader.
 pub(crate) const INLINE: usize = 64;
+
+/// How time passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// It jumps once nothing can run.
+    Virtual,
+    /// It stands still until somebody moves it.
+    Manual,
+    /// As outside.
+    Real,
+}
 
 pub(crate) struct Kernel {
     state: Mutex<State>,
@@ -63,6 +76,8 @@ pub(crate) struct Kernel {
     /// The virtual time, for whoever has no lock.
     now: AtomicU64,
     pub(crate) catalogue: Mutex<Catalogue>,
+    pub(crate) double: Mutex<Double>,
+    pace: OnceLock<(Pace, Instant)>,
 }
 
 impl Kernel {
@@ -77,6 +92,8 @@ impl Kernel {
             ticking: AtomicBool::new(false),
             now: AtomicU64::new(0),
             catalogue: Mutex::new(Catalogue::new()),
+            double: Mutex::default(),
+            pace: OnceLock::new(),
         })
     }
 
@@ -85,6 +102,9 @@ impl Kernel {
         let mut after = After::default();
         let result = {
             let mut state = lock(&self.state);
+            if let Some(now) = self.real_now() {
+                state.pass(now, &mut after);
+            }
             let result = change(&mut state, &mut after);
             self.now.store(nanos(state.timers.now()), SeqCst);
             result
@@ -120,13 +140,31 @@ impl Kernel {
 
     /// The virtual time since the world began.
     pub(crate) fn now(&self) -> Duration {
-        Duration::from_nanos(self.now.load(SeqCst))
+        self.real_now().unwrap_or_else(|| Duration::from_nanos(self.now.load(SeqCst)))
+    }
+
+    /// Says how time passes; the first who says so is heard.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        self.pace.get_or_init(|| (pace, Instant::now()));
+    }
+
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace.get().map_or(Pace::Virtual, |(pace, _)| *pace)
+    }
+
+    fn real_now(&self) -> Option<Duration> {
+        self.pace.get().filter(|(pace, _)| *pace == Pace::Real).map(|(_, since)| since.elapsed())
     }
 
     /// The virtual time in seconds since 1970.
     pub(crate) fn seconds(&self) -> i64 {
         // Fits: the clock counts nanoseconds in 64 bits.
         (EPOCH + self.now().as_secs()) as i64
+    }
+
+    /// Whether no program can run, and none runs.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.executor.is_quiet() && self.computing.load(SeqCst) == 0
     }
 
     /// While this lives, somebody outside is awaited.
@@ -144,7 +182,7 @@ impl Kernel {
     fn finish(&self, after: After) {
         after.tasks.into_iter().for_each(|task| task.discard());
         after.wakers.into_iter().for_each(Waker::wake);
-        if after.armed && !self.ticking.load(SeqCst) {
+        if after.armed && (!self.ticking.load(SeqCst) || self.pace() == Pace::Real) {
             self.leaders.kick();
         }
     }

@@ -1,7 +1,7 @@
 //! One sandbox as its kernel knows it.
 
 use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
-use crate::{fs::Fs, image::User, port::Relay};
+use crate::{ProcessInfo, fs::Fs, image::User, port::Relay};
 use sandbox_core::{Resources, SandboxId};
 use std::{
     collections::BTreeMap,
@@ -49,6 +49,18 @@ impl Room {
 
     pub(crate) fn user(&self, name: &str) -> Option<User> {
         User::find(&self.users, name)
+    }
+
+    /// Its processes, as they are seen from outside.
+    pub(crate) fn infos(&self) -> impl Iterator<Item = ProcessInfo> + '_ {
+        self.processes.iter().map(|(pid, process)| ProcessInfo {
+            pid: *pid,
+            parent: process.parent,
+            group: process.group,
+            session: process.session,
+            argv: process.argv.to_vec(),
+            user: process.user.name.to_string(),
+        })
     }
 
     /// Whether one process more is too many.

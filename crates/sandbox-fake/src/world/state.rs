@@ -1,7 +1,7 @@
 //! What the kernel does: births and deaths of processes, signals, timers, ends of sandboxes.
 
 use super::{
-    After, Env, Exit, Kernel, Key, Output, Room, Sink, Source, Stream, Task, Timer,
+    After, Env, Exit, Kernel, Key, Lie, Output, Room, Sink, Source, Stream, Task, Timer,
     command::Command,
     net::Net,
     pipe::Pipe,
@@ -10,13 +10,17 @@ use super::{
     timers::Timers,
 };
 use crate::{
+    ProcessInfo,
+    fs::Fs,
     image::User,
     program::{Proc, Program},
 };
 use bytes::Bytes;
-use sandbox_core::{Cause, Ended, Error, ErrorKind, Signal, SnapshotId, Status, Stdin};
+use sandbox_core::{
+    Capability, Cause, Ended, Error, ErrorKind, SandboxId, Signal, SnapshotId, Status, Stdin,
+};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -34,6 +38,11 @@ pub(crate) struct State {
     pub(crate) quota: Option<usize>,
     /// How many sandboxes a page of an enumeration has.
     pub(crate) page: usize,
+    /// What the test took away.
+    pub(crate) absent: BTreeSet<Capability>,
+    pub(crate) lie: Option<Lie>,
+    /// Processes that outlived their sandbox, by a lie.
+    pub(crate) left: BTreeMap<SandboxId, Vec<ProcessInfo>>,
 }
 
 impl Default for State {
@@ -47,6 +56,9 @@ impl Default for State {
             last_snapshot: 0,
             quota: None,
             page: 100,
+            absent: BTreeSet::new(),
+            lie: None,
+            left: BTreeMap::new(),
         }
     }
 }
@@ -77,6 +89,17 @@ pub(crate) struct Birth {
 impl State {
     pub(crate) fn room(&mut self, room: u64) -> Result<&mut Room, Error> {
         self.rooms.get_mut(&room).ok_or_else(gone)
+    }
+
+    /// The files of all sandboxes, by a lie.
+    pub(crate) fn files_of_all(&self) -> Option<Arc<Mutex<Fs>>> {
+        let other = self.rooms.values().next().filter(|_| self.lie == Some(Lie::FilesAreShared));
+        other.map(|room| Arc::clone(&room.files))
+    }
+
+    /// How long a sandbox lives, here: for ever where nobody ends it.
+    pub(crate) fn lifetime(&self, asked: Duration) -> Duration {
+        if self.absent.contains(&Capability::Lifetime) { Duration::MAX } else { asked }
     }
 
     pub(crate) fn process(&mut self, room: u64, pid: u32) -> Option<&mut Process> {
@@ -129,8 +152,12 @@ impl State {
             orphan: false,
         };
         let (pid, _) = self.birth(kernel, room, launch, birth)?;
-        let mut timers = vec![self.timers.set(timeout, Timer::Deadline(room, number))];
-        if let Some(grace) = grace {
+        let mut timers = Vec::new();
+        let inside = !self.absent.contains(&Capability::Deadline);
+        if inside {
+            timers.push(self.timers.set(timeout, Timer::Deadline(room, number)));
+        }
+        if let Some(grace) = grace.filter(|_| inside) {
             timers.push(self.timers.set(timeout.saturating_sub(grace), Timer::Term(room, number)));
         }
         after.armed = true;
@@ -149,8 +176,13 @@ impl State {
         birth: Birth,
     ) -> Result<(u32, Arc<Mutex<End>>), Error> {
         let number = room;
+        let lie = self.lie;
+        if lie == Some(Lie::PidsCapEndsEverything) && self.room(number)?.is_full() {
+            let mut after = After::default();
+            self.rooms.keys().copied().collect::<Vec<_>>().into_iter().for_each(|room| self.end_room(room, &mut after));
+        }
         let room = self.room(number)?;
-        if room.is_full() {
+        if room.is_full() && lie != Some(Lie::PidsCapIsForShow) {
             return Err(Error::new(ErrorKind::StartFailed, "resource temporarily unavailable").applied(false));
         }
         // One that has ended already, between the parent and its orphan, had a number too.
@@ -208,6 +240,10 @@ impl State {
 
     /// Takes a process off the table.
     pub(crate) fn die(&mut self, room: u64, pid: u32, status: Status, after: &mut After) {
+        let lie = self.lie;
+        let [tells_memory, tells_signals, keeps_background] =
+            [Capability::OomStatus, Capability::SignalStatus, Capability::Background]
+                .map(|capability| !self.absent.contains(&capability));
         let Some(entry) = self.rooms.get_mut(&room) else { return };
         let Some(process) = entry.processes.remove(&pid) else { return };
         process.task.end();
@@ -216,7 +252,7 @@ impl State {
         for child in entry.processes.values_mut().filter(|child| child.parent == pid) {
             child.parent = INIT;
         }
-        entry.zombies.retain(|_, parent| *parent != pid);
+        entry.zombies.retain(|_, parent| *parent != pid || lie == Some(Lie::ZombiesStay));
         if entry.processes.contains_key(&process.parent) {
             entry.zombies.insert(pid, process.parent);
         }
@@ -230,9 +266,12 @@ impl State {
                 command.running = false;
                 let cause = match (command.cause, status) {
                     (Some(cause), _) => cause,
-                    (None, Status::Signal(9) | Status::Code(137)) if command.out_of_memory => Cause::OutOfMemory,
+                    (None, Status::Signal(9) | Status::Code(137)) if command.out_of_memory && tells_memory => {
+                        Cause::OutOfMemory
+                    }
                     _ => Cause::Program,
                 };
+                let status = if tells_signals { status } else { Status::Code(status.as_code()) };
                 command.output.end(Ended::new(status, cause), after);
                 ended = Some(std::mem::take(&mut command.timers));
             }
@@ -241,10 +280,16 @@ impl State {
             entry.close(process.command, sink, after);
         }
         entry.forget_command(process.command, after);
+        let is_over = ended.is_some();
         ended.into_iter().flatten().for_each(|key| self.timers.cancel(&key));
-        let mut end = super::lock(&process.end);
-        end.status = Some(status);
-        after.wakers.append(&mut end.wakers);
+        {
+            let mut end = super::lock(&process.end);
+            end.status = Some(status);
+            after.wakers.append(&mut end.wakers);
+        }
+        if is_over && !keeps_background {
+            self.kill_command(room, process.command, Cause::Program, after);
+        }
     }
 
     /// Ends all processes of a command, at once.
@@ -254,8 +299,11 @@ impl State {
         if entry_command.running {
             entry_command.cause.get_or_insert(cause);
         }
-        let tree: Vec<u32> =
-            entry.processes.iter().filter(|(_, process)| process.command == command).map(|(pid, _)| *pid).collect();
+        let alone = self.lie == Some(Lie::KillReachesTheProgramAlone);
+        let main = entry_command.main;
+        let reached = |pid: &u32| !alone || *pid == main;
+        let tree = entry.processes.iter().filter(|(pid, process)| process.command == command && reached(pid));
+        let tree: Vec<u32> = tree.map(|(pid, _)| *pid).collect();
         tree.into_iter().for_each(|pid| self.die(room, pid, Status::Signal(9), after));
     }
 
@@ -292,6 +340,10 @@ impl State {
     /// Ends all that runs in a sandbox.
     pub(super) fn end_processes(&mut self, room: u64, after: &mut After) {
         let Some(entry) = self.rooms.get_mut(&room) else { return };
+        if self.lie == Some(Lie::DestroyLeavesDaemons) {
+            let daemons = entry.infos().filter(|process| process.parent == INIT && process.session == process.pid);
+            self.left.insert(entry.id.clone(), daemons.collect());
+        }
         let all: Vec<u32> = entry.processes.keys().copied().collect();
         for command in entry.commands.values_mut().filter(|command| command.running) {
             command.cause.get_or_insert(Cause::Killed);
@@ -328,7 +380,8 @@ impl State {
         self.pass(to, after)
     }
 
-    fn pass(&mut self, to: Duration, after: &mut After) -> bool {
+    /// Makes it that late, and lets happen what is due by then; says whether a timer fired.
+    pub(crate) fn pass(&mut self, to: Duration, after: &mut After) -> bool {
         let mut fired = false;
         while let Some(timer) = self.timers.pop(to) {
             fired = true;

@@ -62,6 +62,12 @@ impl Timers {
         self.moving.first_key_value().map(|(key, timer)| (*key, matches!(timer, Timer::Sleep(_))))
     }
 
+    /// The next time at which anything happens, lifetimes included.
+    pub(crate) fn first(&self) -> Option<Duration> {
+        let first = |timers: &BTreeMap<Key, Timer>| timers.first_key_value().map(|(key, _)| key.0);
+        [first(&self.moving), first(&self.lifetimes)].into_iter().flatten().min()
+    }
+
     /// Takes the next timer that is due by `until`, and makes it that late.
     pub(crate) fn pop(&mut self, until: Duration) -> Option<Timer> {
         let first = |timers: &BTreeMap<Key, Timer>| timers.first_key_value().map(|(key, _)| *key);

@@ -1,0 +1,13 @@
+//! Lies that only a kernel can tell; each is one line where it is told.
+
+/// See the variants of the same names in `Fault`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only a lying fake tells them"))]
+pub(crate) enum Lie {
+    DestroyLeavesDaemons,
+    FilesAreShared,
+    PidsCapIsForShow,
+    PidsCapEndsEverything,
+    KillReachesTheProgramAlone,
+    ZombiesStay,
+}
