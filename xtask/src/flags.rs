@@ -67,6 +67,11 @@ xflags::xflags! {
             /// Writes what is, for review.
             optional --accept
         }
+        /// Breaks the facade in each way that `ci/mutations.toml` lists, on a copy of the tree; the rows named there have to fail.
+        cmd mutate {
+            /// Only this mutation (may be repeated).
+            repeated --only name: String
+        }
         /// Runs the first command of the README as it stands there.
         cmd readme {
         }

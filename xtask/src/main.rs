@@ -14,6 +14,7 @@ mod gate;
 mod generated;
 mod images;
 mod minimal;
+mod mutate;
 mod package;
 mod process;
 mod readme;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
         XtaskCmd::Minimal(_) => succeed(minimal::run()),
         XtaskCmd::Package(flags) => succeed(package::run(&flags)),
+        XtaskCmd::Mutate(flags) => succeed(mutate::run(&flags)),
         XtaskCmd::Readme(_) => succeed(readme::run()),
         XtaskCmd::Template(_) => succeed(template::run()),
         XtaskCmd::Start(_) => succeed(start::run()),

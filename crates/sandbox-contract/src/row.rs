@@ -12,6 +12,7 @@ pub struct Row {
     needs: &'static [Capability],
     serial: bool,
     provisions: bool,
+    facade: bool,
     edition: u32,
     limit: u64,
     body: Body,
@@ -34,7 +35,16 @@ pub(crate) type RowFn = for<'a> fn(&'a Ctx) -> Pin<Box<dyn Future<Output = Done>
 impl Row {
     /// An always row of the first edition that makes sandboxes; usually written as [`row!`](crate::row).
     pub(crate) const fn new(name: &'static str, run: RowFn) -> Self {
-        Self { name, needs: &[], serial: false, provisions: true, edition: 1, limit: 120, body: Body::Row(run) }
+        Self {
+            name,
+            needs: &[],
+            serial: false,
+            provisions: true,
+            facade: false,
+            edition: 1,
+            limit: 120,
+            body: Body::Row(run),
+        }
     }
 
     /// An always row about the suite's expression.
@@ -44,6 +54,7 @@ impl Row {
             needs: &[],
             serial: false,
             provisions: false,
+            facade: false,
             edition: 1,
             limit: 120,
             body: Body::Expression(body),
@@ -65,6 +76,12 @@ impl Row {
     /// It makes no sandbox, so it runs where no engine is.
     pub(crate) const fn offline(mut self) -> Self {
         self.provisions = false;
+        self
+    }
+
+    /// No backend can break it, only the facade: a mutation of the facade kills it, in `ci/mutations.toml`.
+    pub(crate) const fn facade(mut self) -> Self {
+        self.facade = true;
         self
     }
 
@@ -104,6 +121,11 @@ impl Row {
     /// Whether it runs without an engine.
     pub const fn is_offline(&self) -> bool {
         !self.provisions
+    }
+
+    /// Whether only the facade can break it, no backend.
+    pub const fn is_facade(&self) -> bool {
+        self.facade
     }
 
     /// The edition of the suite that it came with.

@@ -44,6 +44,13 @@ impl Suite {
         Self { make: maker(make), settings }
     }
 
+    /// Stretches every time of the suite, as `SANDBOX_CONTRACT_SCALE` does; less than one makes it impatient, for where rows
+    /// are expected to fail.
+    pub fn scale(mut self, scale: f64) -> Self {
+        self.settings.scale = scale;
+        self
+    }
+
     pub(crate) fn with(make: Make, settings: Settings) -> Self {
         Self { make, settings }
     }

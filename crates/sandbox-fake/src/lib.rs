@@ -5,6 +5,8 @@ mod clock;
 mod config;
 mod double;
 mod facts;
+#[cfg(feature = "faults")]
+mod faults;
 mod files;
 mod fs;
 mod image;
@@ -29,6 +31,8 @@ pub use config::{Fake, ProcessInfo, World};
 pub use double::{
     Call, CreateCall, Credential, FileCall, Input, On, Operation, Reply, RunCall, SandboxCall, Trouble, failure,
 };
+#[cfg(feature = "faults")]
+pub use faults::{Fault, Liar, LyingControl, LyingEvents, LyingSandbox};
 pub use image::Image;
 pub use process::{FakeControl, FakeEvents};
 pub use program::{Caught, Child, Fork, Listener, Proc, Stream};

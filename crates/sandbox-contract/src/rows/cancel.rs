@@ -35,15 +35,16 @@ pub(crate) static ROWS: &[Row] = &[
     row!("cancel::a_runtime_that_shuts_down_kills_its_commands", a_runtime_that_shuts_down).needs(&[Run]),
     row!("cancel::unwinding_kills_its_command", unwinding).needs(&[Run]),
     row!("cancel::a_handle_dropped_without_a_runtime_kills_its_command", without_a_runtime).needs(&[Run]),
-    row!("cancel::a_create_that_is_never_polled_sends_nothing", a_create_that_is_never_polled),
+    row!("cancel::a_create_that_is_never_polled_sends_nothing", a_create_that_is_never_polled).facade(),
     row!("cancel::a_create_dropped_at_any_point_leaves_nothing", a_create_dropped_at_any_point).limit(400),
     row!("cancel::a_create_dropped_after_its_answer_leaves_nothing", a_create_dropped_after_its_answer),
     row!("cancel::a_dropped_close_still_destroys", a_dropped_close).needs(&[Run]),
-    row!("cancel::a_hanging_teardown_returns_at_its_limit_and_is_reported", a_hanging_teardown),
+    row!("cancel::a_hanging_teardown_returns_at_its_limit_and_is_reported", a_hanging_teardown).facade(),
     row!("cancel::the_last_handle_returns_at_the_grace_of_a_hanging_teardown", the_last_handle_of_a_hanging_teardown)
+        .facade()
         .serial(),
     row!("cancel::close_while_commands_run_ends_them_as_gone", close_while_commands_run).needs(&[Run]),
-    row!("cancel::close_during_close_is_one_end", close_during_close),
+    row!("cancel::close_during_close_is_one_end", close_during_close).facade(),
     row!("cancel::fifty_dropped_at_once_leave_nothing", fifty_dropped_at_once).limit(400),
     row!("cancel::a_killed_owner_takes_its_sandbox_along", a_killed_owner).needs(&[OwnerLease]).serial(),
 ];

@@ -15,8 +15,8 @@ use sandbox_core::{
 use std::time::Duration;
 
 pub(crate) static ROWS: &[Row] = &[
-    row!("create::what_cannot_be_right_is_refused_before_anything_is_sent", what_cannot_be_right),
-    row!("create::isolation_that_is_too_weak_provisions_nothing", isolation_that_is_too_weak),
+    row!("create::what_cannot_be_right_is_refused_before_anything_is_sent", what_cannot_be_right).facade(),
+    row!("create::isolation_that_is_too_weak_provisions_nothing", isolation_that_is_too_weak).facade(),
     row!("create::own_timeout_is_create_timeout_and_leaves_nothing", own_timeout_is_create_timeout),
     row!("create::an_answer_that_never_comes_is_bounded_and_reported", an_answer_that_never_comes),
     row!("create::a_failure_after_the_answer_leaves_nothing", a_failure_after_the_answer),
@@ -25,12 +25,12 @@ pub(crate) static ROWS: &[Row] = &[
     row!("create::an_unknown_image_is_told_and_leaves_nothing", an_unknown_image),
     row!("create::environment_and_working_directory_hold", environment_and_working_directory).needs(&[Run]),
     row!("create::the_user_holds", the_user_holds).needs(&[Run, User]),
-    row!("create::a_lifetime_over_the_maximum_is_refused", a_lifetime_over_the_maximum),
+    row!("create::a_lifetime_over_the_maximum_is_refused", a_lifetime_over_the_maximum).facade(),
     row!("create::a_memory_limit_is_seen_by_provider_and_program", a_memory_limit_is_seen).needs(&[Run]),
     row!("create::a_cpu_limit_is_seen_by_provider_and_program", a_cpu_limit_is_seen).needs(&[Run]),
     row!("create::a_cap_on_processes_is_seen_by_provider_and_program", a_cap_on_processes_is_seen).needs(&[Run, Pids]),
     row!("create::unset_means_the_stated_default", unset_means_the_stated_default).needs(&[Run]),
-    row!("create::amounts_that_are_not_honoured_are_refused", amounts_that_are_not_honoured),
+    row!("create::amounts_that_are_not_honoured_are_refused", amounts_that_are_not_honoured).facade(),
     row!("create::a_hit_memory_cap_is_resource_exhausted", a_hit_memory_cap_is_told).needs(&[Run, OomStatus]),
     row!("create::a_hit_memory_cap_is_never_success", a_hit_memory_cap_is_never_success).needs(&[Run]),
     row!("create::a_cap_on_processes_holds", a_cap_on_processes_holds).needs(&[Run, Pids]),

@@ -14,18 +14,18 @@ use sandbox_core::{
 use std::time::Duration;
 
 pub(crate) static ROWS: &[Row] = &[
-    row!("errors::every_error_has_code_operation_and_backend", every_error_has_code_operation_and_backend),
-    row!("errors::what_the_adapter_says_arrives", what_the_adapter_says_arrives),
-    row!("errors::a_failed_create_is_not_sent_again", a_failed_create_is_not_sent_again),
-    row!("errors::a_panic_in_create_is_internal", a_panic_in_create_is_internal),
+    row!("errors::every_error_has_code_operation_and_backend", every_error_has_code_operation_and_backend).facade(),
+    row!("errors::what_the_adapter_says_arrives", what_the_adapter_says_arrives).facade(),
+    row!("errors::a_failed_create_is_not_sent_again", a_failed_create_is_not_sent_again).facade(),
+    row!("errors::a_panic_in_create_is_internal", a_panic_in_create_is_internal).facade(),
     row!("errors::a_panic_after_create_leaves_nothing", a_panic_after_create_leaves_nothing),
-    row!("errors::a_panic_in_spawn_is_internal", a_panic_in_spawn_is_internal).needs(&[Run]),
-    row!("errors::a_panic_while_a_command_runs_is_internal", a_panic_while_a_command_runs).needs(&[Run]),
-    row!("errors::a_panic_in_destroy_is_told_and_the_engine_lives", a_panic_in_destroy),
-    row!("errors::silence_is_operation_timeout", silence_is_operation_timeout),
-    row!("errors::a_command_in_doubt_costs_the_sandbox", a_command_in_doubt_costs_the_sandbox).needs(&[Run]),
-    row!("errors::a_refused_start_spares_the_sandbox", a_refused_start_spares_the_sandbox).needs(&[Run]),
-    row!("errors::a_cut_command_is_never_an_exit", a_cut_command_is_never_an_exit).needs(&[Run]),
+    row!("errors::a_panic_in_spawn_is_internal", a_panic_in_spawn_is_internal).facade().needs(&[Run]),
+    row!("errors::a_panic_while_a_command_runs_is_internal", a_panic_while_a_command_runs).facade().needs(&[Run]),
+    row!("errors::a_panic_in_destroy_is_told_and_the_engine_lives", a_panic_in_destroy).facade(),
+    row!("errors::silence_is_operation_timeout", silence_is_operation_timeout).facade(),
+    row!("errors::a_command_in_doubt_costs_the_sandbox", a_command_in_doubt_costs_the_sandbox).facade().needs(&[Run]),
+    row!("errors::a_refused_start_spares_the_sandbox", a_refused_start_spares_the_sandbox).facade().needs(&[Run]),
+    row!("errors::a_cut_command_is_never_an_exit", a_cut_command_is_never_an_exit).facade().needs(&[Run]),
 ];
 
 async fn every_error_has_code_operation_and_backend(cx: &Ctx) -> Done {

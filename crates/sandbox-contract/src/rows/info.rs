@@ -19,8 +19,8 @@ pub(crate) static ROWS: &[Row] = &[
     row!("info::tiers_have_a_source_and_a_date", tiers_have_a_source_and_a_date).offline(),
     row!("info::capabilities_that_build_on_others_have_them", capabilities_that_build_on_others_have_them).offline(),
     row!("info::probe_provisions_nothing_and_only_narrows", probe_provisions_nothing_and_only_narrows),
-    row!("info::a_probe_that_widens_is_internal", a_probe_that_widens_is_internal),
-    row!("info::what_a_probe_takes_away_is_refused", what_a_probe_takes_away_is_refused),
+    row!("info::a_probe_that_widens_is_internal", a_probe_that_widens_is_internal).facade(),
+    row!("info::what_a_probe_takes_away_is_refused", what_a_probe_takes_away_is_refused).facade(),
     row!("info::a_sandbox_has_the_narrowed_facts_and_keeps_them", a_sandbox_has_the_narrowed_facts_and_keeps_them),
 ];
 

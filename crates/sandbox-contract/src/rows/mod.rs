@@ -29,6 +29,9 @@
 //! - `?` turns an unexpected error into a failure with its place; `ensure!`, `expect_eq!`, `expect_kind!`, `fail!` carry evidence;
 //!   `cx.note(…)` adds a line that is shown if the row fails.
 //! - A row that races time is `.serial()`; one that makes no sandbox is `.offline()`; one over 120 s says `.limit(seconds)`.
+//! - A row proves something only if something turns it red: name its killer in `crates/sandbox-fake/tests/faults/matrix.toml`, a
+//!   lie of the fake's (a variant of `Fault` and one line where it is told). Where no backend can break it, it is `.facade()`,
+//!   and a mutation in `ci/mutations.toml` kills it.
 //! - A row of a capability gets its `::refuses` twin from `refuses.rs`, by capability; nothing is to be written for it.
 
 pub(crate) mod refuses;

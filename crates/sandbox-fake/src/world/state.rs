@@ -16,9 +16,7 @@ use crate::{
     program::{Proc, Program},
 };
 use bytes::Bytes;
-use sandbox_core::{
-    Capability, Cause, Ended, Error, ErrorKind, SandboxId, Signal, SnapshotId, Status, Stdin,
-};
+use sandbox_core::{Capability, Cause, Ended, Error, ErrorKind, SandboxId, Signal, SnapshotId, Status, Stdin};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},

@@ -106,15 +106,15 @@ fn probes<B: Backend>(fake: &Fake, backend: impl Fn(Fake) -> B + Clone + Send + 
         .missing_credential(move |how| {
             let backend = backend.clone();
             async move {
-            let credential = match how {
-                Withheld::Empty => Credential::Empty,
-                _ => Credential::Missing,
-            };
-            let client = Client::new(backend(Fake::new().credential(credential)))?;
-            match client.create(Spec::new()).await {
-                Err(error) => Ok(error),
-                Ok(_) => Err(Error::new(ErrorKind::Internal, "a sandbox without a credential")),
-            }
+                let credential = match how {
+                    Withheld::Empty => Credential::Empty,
+                    _ => Credential::Missing,
+                };
+                let client = Client::new(backend(Fake::new().credential(credential)))?;
+                match client.create(Spec::new()).await {
+                    Err(error) => Ok(error),
+                    Ok(_) => Err(Error::new(ErrorKind::Internal, "a sandbox without a credential")),
+                }
             }
         })
         .native_labels({

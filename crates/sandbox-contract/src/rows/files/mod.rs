@@ -30,13 +30,15 @@ pub(crate) static ROWS: &[Row] = &[
     row!("files::a_cancelled_write_leaves_no_temporary", broken::a_cancelled_write).needs(&[Files]),
     row!("files::a_body_of_another_length_than_it_says_is_refused", broken::another_length).needs(&[Files]),
     row!("files::a_failed_download_leaves_nothing_on_the_host", broken::a_failed_download).needs(&[Files]),
-    row!("files::a_cancelled_download_leaves_no_temporary_on_the_host", broken::a_cancelled_download).needs(&[Files]),
+    row!("files::a_cancelled_download_leaves_no_temporary_on_the_host", broken::a_cancelled_download)
+        .facade()
+        .needs(&[Files]),
     row!("files::what_is_not_there_is_told_by_its_path", refused::not_there).needs(&[Files]),
     row!("files::a_directory_is_no_file_and_a_file_no_directory", refused::of_the_wrong_kind).needs(&[Files]),
     row!("files::what_is_not_permitted_is_told_by_its_path", refused::not_permitted).needs(&[Files, Run, User]),
     row!("files::a_full_disk_is_told_by_its_path", refused::a_full_disk).needs(&[Files]),
     row!("files::a_read_only_place_is_told_by_its_path", refused::a_read_only_place).needs(&[Files]),
-    row!("files::bad_paths_are_refused_before_anything_is_sent", refused::bad_paths).needs(&[Files]),
+    row!("files::bad_paths_are_refused_before_anything_is_sent", refused::bad_paths).facade().needs(&[Files]),
     row!("files::a_fifo_is_refused_at_once", refused::a_fifo).needs(&[Files, Run]),
     row!("files::devices_and_proc_are_bounded", refused::devices_and_proc).needs(&[Files]),
     row!("files::no_path_and_no_link_reaches_the_host", links::never_the_host).needs(&[Files, Run]),

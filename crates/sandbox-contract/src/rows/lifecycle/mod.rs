@@ -20,13 +20,15 @@ use std::future::Future;
 
 pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::create_run_close_and_close_again", ends::create_run_close_and_close_again).needs(&[Run]),
-    row!("lifecycle::work_after_close_is_gone", ends::work_after_close_is_gone).needs(&[Run]),
+    row!("lifecycle::work_after_close_is_gone", ends::work_after_close_is_gone).facade().needs(&[Run]),
     row!("lifecycle::a_scope_ends_its_sandbox_on_return", ends::a_scope_ends_its_sandbox_on_return).needs(&[Run]),
     row!("lifecycle::a_scope_ends_its_sandbox_on_an_error", ends::a_scope_ends_its_sandbox_on_an_error),
     row!("lifecycle::a_scope_ends_its_sandbox_on_a_panic", ends::a_scope_ends_its_sandbox_on_a_panic),
-    row!("lifecycle::an_own_error_survives_a_failing_teardown", ends::an_own_error_survives_a_failing_teardown),
-    row!("lifecycle::an_own_value_survives_a_failing_teardown", ends::an_own_value_survives_a_failing_teardown),
-    row!("lifecycle::a_refused_destroy_says_what_remains", ends::a_refused_destroy_says_what_remains),
+    row!("lifecycle::an_own_error_survives_a_failing_teardown", ends::an_own_error_survives_a_failing_teardown)
+        .facade(),
+    row!("lifecycle::an_own_value_survives_a_failing_teardown", ends::an_own_value_survives_a_failing_teardown)
+        .facade(),
+    row!("lifecycle::a_refused_destroy_says_what_remains", ends::a_refused_destroy_says_what_remains).facade(),
     row!("lifecycle::destroy_of_an_unknown_id_succeeds", ends::destroy_of_an_unknown_id_succeeds),
     row!("lifecycle::destroy_by_id_ends_the_sandbox", ends::destroy_by_id_ends_the_sandbox).needs(&[Run]),
     row!("lifecycle::destroy_ends_daemons_too", ends::destroy_ends_daemons_too).needs(&[Run, Background]),
@@ -38,8 +40,11 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::the_last_handle_ends_the_sandbox", handles::the_last_handle_ends_the_sandbox).needs(&[Run]),
     row!("lifecycle::a_process_keeps_its_sandbox", handles::a_process_keeps_its_sandbox).needs(&[Run]),
     row!("lifecycle::no_engine_thread_is_left_after_the_last_handle", handles::no_engine_thread_is_left).serial(),
-    row!("lifecycle::a_ready_command_holds_create_back", handles::a_ready_command_holds_create_back).needs(&[Run]),
+    row!("lifecycle::a_ready_command_holds_create_back", handles::a_ready_command_holds_create_back)
+        .facade()
+        .needs(&[Run]),
     row!("lifecycle::a_ready_command_that_never_succeeds_is_told", handles::a_ready_command_that_never_succeeds)
+        .facade()
         .needs(&[Run]),
     row!("lifecycle::list_shows_what_is_created_and_hides_what_ended", found::list_shows_and_hides)
         .needs(&[List, Labels]),

@@ -31,7 +31,9 @@ pub(crate) static ROWS: &[Row] = &[
     row!("run::no_shell_looks_at_arguments", arguments::no_shell_looks_at_them).needs(&[Run, Argv]),
     row!("run::the_shell_form_is_a_shell", arguments::the_shell_form).needs(&[Run]),
     row!("run::a_mebibyte_of_arguments_passes_or_is_too_large", arguments::a_mebibyte).needs(&[Run, Argv]),
-    row!("run::what_cannot_be_right_is_refused_before_anything_is_sent", arguments::what_cannot_be_right).needs(&[Run]),
+    row!("run::what_cannot_be_right_is_refused_before_anything_is_sent", arguments::what_cannot_be_right)
+        .facade()
+        .needs(&[Run]),
     row!("run::a_variable_is_for_its_call_alone", environment::for_its_call_alone).needs(&[Run]),
     row!("run::the_inner_variable_wins", environment::the_inner_one_wins).needs(&[Run]),
     row!("run::values_of_variables_arrive_exactly", environment::values_arrive_exactly).needs(&[Run]),
@@ -49,7 +51,7 @@ pub(crate) static ROWS: &[Row] = &[
     row!("run::input_is_written_while_it_runs", input::while_it_runs).needs(&[Run, Stdin, Stream]),
     row!("run::input_closed_midway_is_the_end_of_input", input::closed_midway).needs(&[Run, Stdin]),
     row!("run::input_goes_at_the_readers_pace", input::at_the_readers_pace).needs(&[Run, Stdin]),
-    row!("run::input_after_the_end_is_an_error", input::after_the_end).needs(&[Run, Stdin]),
+    row!("run::input_after_the_end_is_an_error", input::after_the_end).facade().needs(&[Run, Stdin]),
     row!("run::an_unknown_program_is_told", trouble::an_unknown_program).needs(&[Run]),
     row!("run::a_file_that_is_no_program_is_told", trouble::no_program).needs(&[Run]),
     row!("run::a_command_that_goes_on_delays_no_other", trouble::delays_no_other).needs(&[Run]),
@@ -57,5 +59,5 @@ pub(crate) static ROWS: &[Row] = &[
     row!("run::what_writes_on_for_ever_does_not_hold_it", trouble::writes_on).needs(&[Run, Background]).serial(),
     row!("run::no_zombies_are_left", trouble::no_zombies).needs(&[Run, Stdin]),
     row!("run::a_sandbox_that_dies_midway_is_gone", trouble::a_sandbox_that_dies).needs(&[Run]),
-    row!("run::a_panic_of_the_adapter_is_internal", trouble::a_panic).needs(&[Run]),
+    row!("run::a_panic_of_the_adapter_is_internal", trouble::a_panic).facade().needs(&[Run]),
 ];
