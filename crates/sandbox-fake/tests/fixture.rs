@@ -15,8 +15,8 @@ struct Double {
 async fn double() -> Double {
     let fake = Fake::new().strict();
     let world = fake.world();
-    let client = Client::new(fake).unwrap();
-    let sandbox = client.create(Spec::new()).await.unwrap();
+    let client = Client::new(fake).expect("an engine");
+    let sandbox = client.create(Spec::new()).await.expect("a sandbox");
     Double { world, client, sandbox }
 }
 
