@@ -103,12 +103,10 @@ async fn within_a_second(
 
 fn fetch(to: impl ToSocketAddrs) -> io::Result<String> {
     let mut all = Vec::new();
-    for address in to.to_socket_addrs()? {
-        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(3))?;
-        stream.set_read_timeout(Some(Duration::from_secs(3)))?;
-        stream.shutdown(Shutdown::Write)?;
-        stream.read_to_end(&mut all)?;
-        break;
-    }
+    let Some(address) = to.to_socket_addrs()?.next() else { return Err(io::ErrorKind::AddrNotAvailable.into()) };
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(3))?;
+    stream.set_read_timeout(Some(Duration::from_secs(3)))?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.read_to_end(&mut all)?;
     Ok(String::from_utf8_lossy(&all).into_owned())
 }
