@@ -223,8 +223,8 @@ pub trait Instance: Send + Sync + 'static {
         async { Err(Error::unsupported("trees of files")) }
     }
 
-    /// Packs what is at a path into a tar stream: its first member is the path's last name, all others are below that.
-    /// `TREE`.
+    /// Packs what is at a path into a tar stream: its first member is the path's last name, all others are below that. The
+    /// stream has a tar's end, and no sparse members. `TREE`.
     ///
     /// # Errors
     ///

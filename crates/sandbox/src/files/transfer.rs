@@ -67,16 +67,16 @@ impl Files {
         let (path, host) = (path.into(), host.as_ref().to_path_buf());
         let done = async {
             let pace = Pace::of(self.lease()?);
-            let mut opened = self.opened("files.download", ReadFile::new(path.clone())).await?;
+            // First, because to give up what was opened may cost a sandbox that cannot end one command alone.
             let there = host.clone();
-            let mode = match pace.host(move || host::there(&there)).await? {
-                Some(mode) => Some(mode),
-                None if opened.mode.is_some() => opened.mode,
-                None if !self.sandbox.facts().has(Capability::FileMeta) => None,
-                None => {
+            let kept = pace.host(move || host::there(&there)).await?;
+            let mut opened = self.opened("files.download", ReadFile::new(path.clone())).await?;
+            let mode = match kept.or(opened.mode) {
+                None if self.sandbox.facts().has(Capability::FileMeta) => {
                     let info = self.info(&self.path(&path)?).await?;
                     (info.kind == FileKind::File).then_some(info.meta.mode & 0o777)
                 }
+                mode => mode,
             };
             let (mut landing, mut left) = (Landing::new(host, mode, None), MAX_BYTES);
             while let Some(piece) = opened.body.next().await? {

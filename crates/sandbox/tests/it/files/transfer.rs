@@ -117,6 +117,18 @@ async fn a_download_whose_source_fails_leaves_nothing_on_the_host() {
 }
 
 #[tokio::test]
+async fn where_a_download_cannot_land_nothing_is_asked_for() {
+    let (client, log) = script_of().having([Capability::Files]).client();
+    let (files, host) = (client.create(spec()).await.unwrap().files(), tempfile::tempdir().unwrap());
+    for (path, kind) in [("missing/below", ErrorKind::PathNotFound), ("", ErrorKind::IsADirectory)] {
+        assert_eq!(files.download("/x", host.path().join(path)).await.unwrap_err().kind(), kind);
+    }
+    assert_eq!(log.count("read file"), 0);
+    files.download("/x", host.path().join("there")).await.unwrap();
+    assert_eq!(log.count("read file"), 1);
+}
+
+#[tokio::test]
 async fn an_upload_that_is_given_up_leaves_nothing_in_the_sandbox() {
     for way in WAYS {
         let place = place(way).await;
