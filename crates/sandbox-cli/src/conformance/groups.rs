@@ -6,8 +6,9 @@ const GROUPS: &[(&str, &[Capability])] = &[
     ("Commands", &[Run, Argv, User, StdinWhole, Stdin, Stream, StreamExact, SignalStatus, OomStatus, Background]),
     ("Ending commands", &[KillOne, ProcessTree, Deadline, Term, Signals]),
     ("Files", &[Files, Tree, FileStream, FileMeta, AtomicWrite]),
-    ("Network", &[Deny, AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort]),
-    ("Sandboxes", &[Labels, List, Attach, Lifetime, OwnerLease, Pids]),
+    ("Network", &[Deny, AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort, DynamicNetwork, Learn, Ports]),
+    ("Sandboxes", &[Labels, List, Attach, Lifetime, Extend, OwnerLease, Pids]),
+    ("States and copies", &[Pause, StopStart, Snapshot, SnapshotList, Fork]),
 ];
 
 /// These codes by group; what is in none comes last.

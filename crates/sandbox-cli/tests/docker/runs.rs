@@ -22,6 +22,8 @@ pub(crate) const ROWS: &[Row] = &[
     ("runs::timeout_ends_the_sandbox", timeout_ends_the_sandbox),
     ("runs::image_not_found", image_not_found),
     ("runs::ls_and_kill", ls_and_kill),
+    ("runs::reap_ends_what_a_label_names", reap_ends_what_a_label_names),
+    ("runs::doctor_finds_the_engine_usable", doctor_finds_the_engine_usable),
 ];
 
 /// `sandbox run` of busybox under this label.
@@ -155,4 +157,32 @@ fn ls_and_kill() {
     until("the list is empty", Duration::from_secs(20), || {
         list(label.as_str()).end()["sandboxes"].as_array().unwrap().is_empty()
     });
+}
+
+fn reap_ends_what_a_label_names() {
+    let label = Label::new("reap");
+    let mut command = labelled(&label, &["-i", "--lifetime", "120s", "--shell", "echo ready; cat"]);
+    let (mut running, _stdout) = ready(command.stdin(Stdio::piped()));
+    let reap = |more: &[&str]| {
+        let mut command = sandbox(["reap", "--backend", "docker+plain://", "--label", label.as_str()]);
+        run(command.args(more))
+    };
+    assert_eq!(reap(&["--apply"]).out(), "nothing to reap\n", "it is within its lifetime");
+    assert!(reap(&["--live"]).out().contains("would be ended"));
+    assert_eq!(label.running().len(), 1, "it was only shown");
+    let done = reap(&["--live", "--apply"]);
+    assert!(done.code == Some(0) && done.out().contains("ended") && done.out().contains(label.as_str()), "{done:?}");
+    label.nothing_left();
+    _ = running.child.stdin.as_mut().unwrap().write_all(b"x");
+    assert_eq!(running.finish().code, Some(247), "its sandbox was taken away");
+}
+
+fn doctor_finds_the_engine_usable() {
+    let backend = format!("docker+plain://{BUSYBOX}?pull=never");
+    let done = run(&mut sandbox(["doctor", "--json", "--backend", &backend]));
+    let end = done.end();
+    assert_eq!((done.code, &end["usable"]), (Some(0), &serde_json::json!(true)), "{done:?}");
+    let one = &end["backends"][0];
+    assert_eq!(one["facts"]["isolation"]["tier"], "container", "{one}");
+    assert!(one["checks"].as_array().unwrap().iter().all(|check| check["outcome"] == "ok"), "{one}");
 }
