@@ -1,6 +1,9 @@
 //! Making and ending sandboxes.
 
-use crate::{sandbox::YoursSandbox, wire::Wire};
+use crate::{
+    sandbox::YoursSandbox,
+    wire::{IMAGE, Wire},
+};
 use sandbox_core::{Attempt, Backend, Capability, Facts, Made, Result, SandboxId, Spec};
 use std::sync::Arc;
 
@@ -32,9 +35,10 @@ impl Backend for Yours {
         Capability::ALL.iter().fold(Facts::new("yours"), nothing)
     }
 
-    async fn create(&self, _spec: &Spec, attempt: &Attempt) -> Result<Made<YoursSandbox>> {
+    async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<YoursSandbox>> {
         // Claimed in the expression that receives it: whatever happens from here on, it is destroyed unless handed over.
-        let id = attempt.claim(SandboxId::new(self.wire.create().await?));
+        let image = spec.image.as_deref().unwrap_or(IMAGE);
+        let id = attempt.claim(SandboxId::new(self.wire.create(image).await?));
         Ok(Made::new(id, YoursSandbox::new()))
     }
 

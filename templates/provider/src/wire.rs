@@ -1,10 +1,13 @@
 //! Requests and answers. This one stands for the provider, so that the copy works before its first request is written.
 
-use sandbox_core::Result;
+use sandbox_core::{Error, ErrorKind, Result};
 use std::{
     collections::BTreeSet,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+
+/// The only image there is.
+pub(crate) const IMAGE: &str = "default";
 
 #[derive(Debug, Default)]
 pub(crate) struct Wire(Mutex<Room>);
@@ -16,7 +19,11 @@ struct Room {
 }
 
 impl Wire {
-    pub(crate) async fn create(&self) -> Result<String> {
+    pub(crate) async fn create(&self, image: &str) -> Result<String> {
+        if image != IMAGE {
+            let error = Error::new(ErrorKind::ImageNotFound, format!("there is no image `{image}`"));
+            return Err(error.with_hint(format!("use `{IMAGE}`")));
+        }
         let mut room = self.room();
         room.made += 1;
         let id = format!("yours-{}", room.made);
