@@ -90,7 +90,7 @@ impl<'a> Unpack<'a> {
 
     async fn one(&mut self, member: Member, path: PathBuf, members: &mut Members) -> Result<()> {
         let (target, whole) = (self.target.clone(), self.target.join(&path));
-        let parent = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let parent = path.parent().unwrap_or_else(|| Path::new("")).to_path_buf();
         self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| too_much("entries", "max_entries"))?;
         match member.kind {
             Kind::Directory => {

@@ -97,7 +97,7 @@ pub(in crate::files) fn there(path: &Path) -> Result<Option<u32>> {
     let own = match fs::symlink_metadata(path) {
         Ok(own) => own,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
             return fs::metadata(dir).map(|_| None).map_err(|e| failed(path, e));
         }
         Err(e) => return Err(failed(path, e)),
