@@ -5,10 +5,11 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts, Fate,
-    FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, OpenPort, Page, Pause, PutTree,
-    Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId,
-    SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
+    Attempt, Backend, Body, Change, ChangeSource, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events,
+    Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir,
+    OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
+    Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks,
+    WatchDir, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -30,11 +31,13 @@ pub(crate) enum Point {
     Attach,
     List,
     Spawn,
+    Reattach,
     /// Before each event of a command.
     Next,
     Kill,
     Signal,
     Write,
+    Resize,
     Detach,
     /// Pause, resume, stop, restart.
     Shift,
@@ -46,6 +49,8 @@ pub(crate) enum Point {
     Network,
     /// Any operation on files or trees.
     Files,
+    /// After the adapter's changes of files were dropped; nothing can happen there.
+    Unwatch,
 }
 
 /// What happens there.
@@ -215,6 +220,13 @@ impl<I: Instance> Instance for Meddled<I> {
         Ok((Meddled { inner: control, meddling: meddling() }, Meddled { inner: events, meddling: meddling() }))
     }
 
+    async fn reattach(&self, request: &Reattach) -> Result<(Self::Control, Self::Events)> {
+        self.meddling.pass(Point::Reattach).await?;
+        let (control, events) = self.inner.reattach(request).await?;
+        let meddling = || Arc::clone(&self.meddling);
+        Ok((Meddled { inner: control, meddling: meddling() }, Meddled { inner: events, meddling: meddling() }))
+    }
+
     async fn gone(&self) -> Error {
         self.inner.gone().await
     }
@@ -222,6 +234,12 @@ impl<I: Instance> Instance for Meddled<I> {
     async fn detach(&self) -> Result<()> {
         self.meddling.pass(Point::Detach).await?;
         self.inner.detach().await
+    }
+
+    async fn watch(&self, request: &WatchDir) -> Result<Changes> {
+        self.meddling.pass(Point::Files).await?;
+        let inner = self.inner.watch(request).await?;
+        Ok(Changes::new(Watching { inner: Some(inner), meddling: Arc::clone(&self.meddling) }))
     }
 
     forward! { Shift:
@@ -260,8 +278,33 @@ impl<I: Instance> Instance for Meddled<I> {
     }
 }
 
+struct Watching {
+    inner: Option<Changes>,
+    meddling: Arc<Meddling>,
+}
+
+impl ChangeSource for Watching {
+    async fn next(&mut self) -> Result<Option<Change>> {
+        match &mut self.inner {
+            Some(inner) => inner.next().await,
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        drop(self.inner.take());
+        *self.meddling.state().calls.entry(Point::Unwatch).or_default() += 1;
+    }
+}
+
 #[deny(clippy::missing_trait_methods)]
 impl<C: Control> Control for Meddled<C> {
+    fn id(&self) -> Option<ProcessId> {
+        self.inner.id()
+    }
+
     async fn kill(&self) -> Result<Fate> {
         self.meddling.pass(Point::Kill).await?;
         self.inner.kill().await
@@ -279,6 +322,11 @@ impl<C: Control> Control for Meddled<C> {
 
     async fn close_stdin(&self) -> Result<()> {
         self.inner.close_stdin().await
+    }
+
+    async fn resize(&self, request: &Resize) -> Result<()> {
+        self.meddling.pass(Point::Resize).await?;
+        self.inner.resize(request).await
     }
 }
 

@@ -21,6 +21,9 @@ use std::{
 /// Says in a child what it is: the labels of its sandbox, as JSON.
 const VARIABLE: &str = "SANDBOX_CONTRACT_OWNER";
 
+/// How long the child's sandbox lives, in seconds.
+const LIFETIME: &str = "SANDBOX_CONTRACT_OWNER_LIFETIME";
+
 /// That this program is a contract suite, so that started once more it is one again.
 static HARNESS: OnceLock<()> = OnceLock::new();
 
@@ -35,11 +38,15 @@ pub(crate) struct Owner {
 }
 
 /// Starts one; `None` where this program cannot be one.
-pub(crate) fn start(labels: &Labels) -> io::Result<Option<Owner>> {
+pub(crate) fn start(labels: &Labels, lifetime: Option<Duration>) -> io::Result<Option<Owner>> {
     if HARNESS.get().is_none() {
         return Ok(None);
     }
-    let mut child = Command::new(env::current_exe()?)
+    let mut command = Command::new(env::current_exe()?);
+    if let Some(lifetime) = lifetime {
+        command.env(LIFETIME, lifetime.as_secs().to_string());
+    }
+    let mut child = command
         .env(VARIABLE, serde_json::to_string(labels)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -103,7 +110,12 @@ pub(crate) fn run(make: &Make, settings: &Settings) -> Option<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
         runtime.block_on(async {
             let world: &World = &cx;
-            let sandbox = world.sandbox().await.map_err(words)?;
+            let lifetime = env::var(LIFETIME).ok().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+            let spec = match lifetime {
+                Some(lifetime) => world.spec().lifetime(lifetime),
+                None => world.spec(),
+            };
+            let sandbox = world.sandbox_of(spec).await.map_err(words)?;
             say(format!("made {}", sandbox.id()));
             // Killed long before; else it ends by itself.
             tokio::time::sleep(Duration::from_secs(180)).await;

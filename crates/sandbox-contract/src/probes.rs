@@ -116,6 +116,19 @@ probes! {
     term_reporter(marker: String) = |marker| {
         Command::new("sh").args(["-c", &format!("trap 'echo got TERM; exit 0' TERM; echo ready; {LOOP}"), &marker])
     };
+    /// Writes `ready`; at HUP, INT, QUIT, USR1 and USR2 writes `got` and the signal's name, within about a second, and runs on;
+    /// at TERM writes `got TERM` and ends with 0.
+    signal_reporter(marker: String) = |marker| {
+        Command::new("sh").args(["-c", &format!("{TRAPS}; echo ready; {LOOP}"), &marker])
+    };
+    /// Runs until it is killed, and writes `more` and a newline to stdout a few times a second. The marker is seen by `alive`.
+    writer(marker: String) = |marker| Command::new("sh").args(["-c", WRITER, &marker]);
+    /// Writes three lines: `0`, `1` and `2`, each with `terminal` if that stream is one, else with `none`; ends with 0.
+    terminals() = || Command::shell(r#"for n in 0 1 2; do if [ -t $n ]; then echo "$n terminal"; else echo "$n none"; fi; done"#);
+    /// Writes the lines and columns of its terminal, as `24 80`, and a newline.
+    terminal_size() = || Command::shell("stty size");
+    /// For each line that it reads, writes the lines and columns of its terminal, and a newline; at the end of file ends with 0.
+    terminal_sizes() = || Command::shell("while read -r line; do stty size; done; exit 0");
     /// Writes the number of processes that show the marker, zombies and itself not counted.
     alive(marker: String) = |marker| Command::shell(ALIVE).env("MARK", marker);
     /// Writes the text and a newline to stdout, ends with this code.
@@ -268,6 +281,9 @@ fn seconds(millis: u64) -> String {
 
 /// The shell stays, with the marker among its arguments, and each `sleep` ends by itself soon.
 const LOOP: &str = "while :; do sleep 1; done";
+
+const TRAPS: &str =
+    "for s in HUP INT QUIT USR1 USR2; do trap \"echo got $s\" $s; done; trap 'echo got TERM; exit 0' TERM";
 
 /// The same, and is heard all the time.
 const WRITER: &str = "while :; do echo more; sleep 0.1; done";

@@ -110,6 +110,12 @@ catalogue! {
     Learn = "LEARN";
     /// A port inside can be reached from outside.
     Ports = "PORTS";
+    /// Commands run on a terminal that the user types on.
+    Pty = "PTY";
+    /// A running command can be reached again by its id, also by another client.
+    Reattach = "REATTACH";
+    /// Changes of files are told as they happen.
+    Watch = "WATCH";
 }
 
 impl std::fmt::Display for Capability {

@@ -92,26 +92,3 @@ pub enum Fate {
     /// They may still run.
     Unknown,
 }
-
-/// A signal to a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Signal {
-    /// SIGINT.
-    Interrupt,
-    /// SIGTERM.
-    Terminate,
-    /// SIGKILL.
-    Kill,
-}
-
-impl Signal {
-    /// The signal's number on Linux.
-    pub const fn number(self) -> i32 {
-        match self {
-            Self::Interrupt => 2,
-            Self::Terminate => 15,
-            Self::Kill => 9,
-        }
-    }
-}

@@ -1,5 +1,6 @@
 //! A command as adapters see it.
 
+use crate::PtySize;
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -19,8 +20,12 @@ pub struct Exec {
     pub cwd: Option<String>,
     /// A user's name or uid; `None` is the sandbox's own.
     pub user: Option<String>,
-    /// Where its input comes from.
+    /// Where its input comes from; [`Stdin::Pipe`] with a terminal.
     pub stdin: Stdin,
+    /// The terminal that its three streams are, with the modes that a new one has: it echoes, edits lines, turns control
+    /// characters into signals and line ends into CR LF. What comes out of it is [`Event::Stdout`](crate::Event::Stdout);
+    /// what is written to stdin is typed on it. It has this size before the program runs. `PTY`.
+    pub pty: Option<PtySize>,
     /// How long it may run. The engine enforces it from outside; see [`OUTSIDE_TRAILS`].
     pub timeout: Duration,
     /// How long before the timeout TERM is sent, where `DEADLINE` and `TERM` are declared; else the engine sends it.
@@ -38,6 +43,7 @@ impl Exec {
             cwd: None,
             user: None,
             stdin: Stdin::Null,
+            pty: None,
             timeout: Duration::from_secs(300),
             grace: None,
             output_limit: 64 << 20,

@@ -1,6 +1,6 @@
 //! What a backend or a sandbox can do.
 
-use crate::{Capability, Honoured, Isolation, IsolationFact, Mode, Resource};
+use crate::{Capability, Honoured, Isolation, IsolationFact, Mode, Replay, Resource};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 /// How far a capability reaches.
@@ -44,6 +44,7 @@ pub struct Facts {
     max_lifetime: Option<Duration>,
     max_command_timeout: Option<Duration>,
     max_output: Option<u64>,
+    replay: Option<Replay>,
     default_pids: Option<u32>,
     blind: Vec<Cow<'static, str>>,
     credentials: Vec<CredentialVariable>,
@@ -60,6 +61,7 @@ impl Facts {
             max_lifetime: None,
             max_command_timeout: None,
             max_output: None,
+            replay: None,
             default_pids: None,
             blind: Vec::new(),
             credentials: Vec::new(),
@@ -108,6 +110,12 @@ impl Facts {
     /// States how many bytes of one stream the wire can carry.
     pub fn max_output(mut self, bytes: u64) -> Self {
         self.max_output = Some(bytes);
+        self
+    }
+
+    /// States what output comes to whoever reaches a running command again. `REATTACH`.
+    pub fn replay(mut self, replay: Replay) -> Self {
+        self.replay = Some(replay);
         self
     }
 
@@ -180,6 +188,11 @@ impl Facts {
         self.max_output
     }
 
+    /// What output comes to whoever reaches a running command again, where that is stated.
+    pub fn replay_of_output(&self) -> Option<Replay> {
+        self.replay
+    }
+
     /// The cap on processes where nothing is asked for.
     pub fn pids_by_default(&self) -> Option<u32> {
         self.default_pids
@@ -221,6 +234,7 @@ impl Facts {
         facts.max_lifetime = least(self.max_lifetime, other.max_lifetime);
         facts.max_command_timeout = least(self.max_command_timeout, other.max_command_timeout);
         facts.max_output = least(self.max_output, other.max_output);
+        facts.replay = least(self.replay, other.replay);
         facts.default_pids = least(self.default_pids, other.default_pids);
         let more = other.blind.iter().filter(|dir| !self.blind.contains(dir));
         facts.blind.extend(more.cloned());
@@ -237,6 +251,9 @@ impl Facts {
         }
         if self.tier() != bound.tier() && self.tier().weaker(bound.tier()) != self.tier() {
             beyond.push(format!("isolation {}", self.tier()));
+        }
+        if self.replay > bound.replay && bound.replay.is_some() {
+            beyond.push("replay of output from the start".to_string());
         }
         for resource in Resource::ALL {
             for mode in [Mode::Limit, Mode::Request] {

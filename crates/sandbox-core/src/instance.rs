@@ -1,9 +1,9 @@
 //! The traits of a live sandbox and of a command in it.
 
 use crate::{
-    Body, Destination, Endpoint, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations, ListDir,
-    MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume, SetMeta, SetNetwork, Signal,
-    SnapshotId, Stat, Stop, TakeSnapshot, WriteFile,
+    Body, Changes, Destination, Endpoint, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations,
+    ListDir, MakeDir, OpenPort, Pause, ProcessId, PutTree, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
+    Resume, SetMeta, SetNetwork, Signal, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -27,6 +27,18 @@ pub trait Instance: Send + Sync + 'static {
     /// `invalid-argument` for its user, `argument-too-large`, `gone`, and the transport kinds. An error whose
     /// [`may_have_applied`](Error::may_have_applied) is true says that the command may run all the same.
     fn spawn(&self, exec: &Exec) -> impl Future<Output = Result<(Self::Control, Self::Events)>> + Send;
+
+    /// Reaches a running command by its [`Control::id`], whoever started it. What comes first is the output that
+    /// [`Facts::replay`](crate::Facts::replay) declares, and the end is told to everybody who watches. Dropping what this
+    /// gives leaves the command as it is. `REATTACH`.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` for an id that is unknown, or of a command that has ended and whose status is not kept; where it is kept,
+    /// its end is the first event. `gone`, and the transport kinds.
+    fn reattach(&self, _request: &Reattach) -> impl Future<Output = Result<(Self::Control, Self::Events)>> + Send {
+        async { Err(Error::unsupported("reaching a command again")) }
+    }
 
     /// Resolves when the sandbox has died by another hand. Awaited once, beside everything else; its commands need not
     /// notice.
@@ -204,6 +216,15 @@ pub trait Instance: Send + Sync + 'static {
         async { Err(Error::unsupported("metadata of files")) }
     }
 
+    /// Watches a directory, from the answer on. `WATCH`.
+    ///
+    /// # Errors
+    ///
+    /// `path-not-found`, `not-a-directory`, `permission-denied`.
+    fn watch(&self, _request: &WatchDir) -> impl Future<Output = Result<Changes>> + Send {
+        async { Err(Error::unsupported("changes of files")) }
+    }
+
     /// Name, kind, size and mode of what is at a path, without a command; a link is not followed. Owner and time may be left
     /// at zero. `TREE`.
     ///
@@ -236,6 +257,11 @@ pub trait Instance: Send + Sync + 'static {
 
 /// The handle on one running command; used beside [`Events`], from other tasks.
 pub trait Control: Send + Sync + 'static {
+    /// What names the command for [`Instance::reattach`]. `REATTACH`.
+    fn id(&self) -> Option<ProcessId> {
+        None
+    }
+
     /// KILL to the whole tree; says whether its death was seen. `KILL_ONE`.
     ///
     /// # Errors
@@ -255,7 +281,7 @@ pub trait Control: Send + Sync + 'static {
     }
 
     /// Writes to stdin; answers when the next piece may come, so that the program's pace becomes the user's. Pieces come
-    /// in order, one at a time. `STDIN`.
+    /// in order, one at a time. `STDIN`, and `PTY` for what is typed on a terminal.
     ///
     /// # Errors
     ///
@@ -264,13 +290,22 @@ pub trait Control: Send + Sync + 'static {
         async { Err(Error::unsupported("stdin")) }
     }
 
-    /// Closes stdin. `STDIN`.
+    /// Closes stdin; nothing is to be done for a terminal, which has no end. `STDIN`.
     ///
     /// # Errors
     ///
     /// The transport kinds.
     fn close_stdin(&self) -> impl Future<Output = Result<()>> + Send {
         async { Err(Error::unsupported("stdin")) }
+    }
+
+    /// Changes the size of its terminal. `PTY`.
+    ///
+    /// # Errors
+    ///
+    /// `wrong-state` after its end, and for a command without a terminal; `gone`, and the transport kinds.
+    fn resize(&self, _request: &Resize) -> impl Future<Output = Result<()>> + Send {
+        async { Err(Error::unsupported("terminals")) }
     }
 }
 

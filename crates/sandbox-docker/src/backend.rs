@@ -106,6 +106,8 @@ impl Backend for Plain {
     fn info(&self) -> Facts {
         use Capability as C;
         const NO_GATEWAY: &str = "plain containers have no gateway that could enforce rules or record what is reached";
+        const NO_TERMINAL: &str = "engines before Docker 23 start an exec's terminal without a size, and the client takes \
+                                   some of its bytes for headers of frames";
         const NO_KILL: &str = "the engine has no call that ends one exec";
         Facts::new(NAME)
             .native([
@@ -152,6 +154,9 @@ impl Backend for Plain {
             .absent(C::DynamicNetwork, "a container's network is chosen when it is made")
             .absent(C::Learn, NO_GATEWAY)
             .absent(C::OwnerLease, "nothing inside notices that its owner died; the lifetime ends it")
+            .absent(C::Pty, NO_TERMINAL)
+            .absent(C::Watch, "the engine tells no changes of files as they happen")
+            .absent(C::Reattach, "the engine has no call that joins the streams of an exec again")
             .isolation(IsolationFact::new(
                 Isolation::Container,
                 "containers of the engine's runtime share the host's kernel; measured on Docker 20.10 with runc 1.1",

@@ -238,6 +238,7 @@ impl Fake {
                 zombies: BTreeMap::new(),
                 last_pid: 1,
                 commands: BTreeMap::new(),
+                ended: BTreeMap::new(),
                 pipes: BTreeMap::new(),
                 number: 0,
                 memory: 0,

@@ -171,6 +171,12 @@ impl World {
         })
     }
 
+    /// How many watch files of a sandbox that lives.
+    pub fn watchers(&self, id: &SandboxId) -> usize {
+        let files = self.look(id, |room| Arc::clone(&room.files));
+        files.map_or(0, |files| lock(&files).watches.count())
+    }
+
     /// How often sandboxes have connected to a host at a port.
     pub fn hits(&self, host: &str, port: u16) -> usize {
         self.kernel().with(|state, _| state.net.hits(host, port, Transport::Tcp))

@@ -1,6 +1,6 @@
 //! What the fake can do.
 
-use sandbox_core::{Amount, Capability, Facts, Honoured, Isolation, IsolationFact, Resource, Resources};
+use sandbox_core::{Amount, Capability, Facts, Honoured, Isolation, IsolationFact, Replay, Resource, Resources};
 
 /// Where nothing is asked for: one processor, 256 MiB of memory, 1 GiB of disk, 256 processes.
 const CPU_MILLIS: u64 = 1000;
@@ -53,6 +53,9 @@ pub(crate) fn info() -> Facts {
         Snapshot,
         SnapshotList,
         Fork,
+        Pty,
+        Reattach,
+        Watch,
     ];
     Facts::new("fake")
         .native(native)
@@ -65,6 +68,7 @@ pub(crate) fn info() -> Facts {
         .resource(Resource::Memory, Honoured::limit(MEMORY).min(1))
         .resource(Resource::Disk, Honoured::limit(DISK).min(1))
         .default_pids(PIDS)
+        .replay(Replay::FromNow)
 }
 
 /// What is in force: what was asked for, else the default.

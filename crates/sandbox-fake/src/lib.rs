@@ -14,11 +14,13 @@ mod port;
 mod process;
 mod program;
 mod provider;
+mod reattach;
 mod sandbox;
 #[cfg(feature = "shell")]
 mod shell;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod world;
 
 /// The guide; its examples are run.

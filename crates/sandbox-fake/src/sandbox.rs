@@ -8,13 +8,14 @@ use crate::{
     fs::{Fs, Who, pack, unpack},
     port::Relay,
     program::{Found, find, join},
-    world::Timer,
-    world::{Env, Kernel, Launch, State, gone, lock},
+    reattach,
+    watch::FakeChanges,
+    world::{Env, Kernel, Launch, State, Timer, gone, lock},
 };
 use sandbox_core::{
-    Body, Capability, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, GetTree, Instance,
-    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume,
-    SandboxId, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WriteFile, labels,
+    Body, Capability, Changes, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, GetTree, Instance,
+    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Reattach, Remove, Rename, Restart, Result,
+    Resume, SandboxId, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile, labels,
 };
 use std::{
     fmt,
@@ -110,10 +111,7 @@ impl FakeSandbox {
     async fn start(&self, exec: &Exec, call: &RunCall, number: Number) -> Result<(FakeControl, FakeEvents)> {
         self.kernel.trouble(Operation::Run, 1).await?;
         let launch = self.launch(call)?;
-        let limit = (exec.timeout, exec.grace);
-        let command = self
-            .kernel
-            .act(|state, after| state.command(&self.kernel, self.room, launch, &exec.stdin, limit, after))?;
+        let command = self.kernel.act(|state, after| state.command(&self.kernel, self.room, launch, exec, after))?;
         let control = FakeControl::new(&self.kernel, self.room, command, number);
         let events = FakeEvents::new(&self.kernel, self.room, command);
         self.kernel.trouble(Operation::Run, 2).await?;
@@ -144,6 +142,10 @@ impl Instance for FakeSandbox {
     async fn spawn(&self, exec: &Exec) -> Result<(FakeControl, FakeEvents)> {
         let (call, number) = self.resolve(exec)?;
         self.kernel.answered(number, self.start(exec, &call, number).await)
+    }
+
+    async fn reattach(&self, request: &Reattach) -> Result<(FakeControl, FakeEvents)> {
+        reattach::reattach(&self.kernel, self.room, request)
     }
 
     async fn gone(&self) -> Error {
@@ -299,6 +301,15 @@ impl Instance for FakeSandbox {
             Ok(lock(&files).set_meta(&request.path, request.mode, request.owner, mtime, who)?)
         })
         .await
+    }
+
+    async fn watch(&self, request: &WatchDir) -> Result<Changes> {
+        let (files, who, _) = self.files()?;
+        let queue = lock(&files).watch(&request.path, request.recursive, who)?;
+        let changes = FakeChanges { kernel: Arc::clone(&self.kernel), files, queue };
+        // What ended before it was watched is not told that it ends.
+        self.kernel.with(|state, _| state.room(self.room).map(drop))?;
+        Ok(Changes::new(changes))
     }
 
     async fn put_tree(&self, request: &PutTree, tar: Body) -> Result<()> {

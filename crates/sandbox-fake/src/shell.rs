@@ -2,8 +2,8 @@
 //!
 //! It is a language and not a process model. One shell is one process of the sandbox and one thread of the host, which runs
 //! its pipes, subshells and usual small programs itself; programs that only the fake knows are children. What `&` starts ends
-//! before the shell does. All of stdin is read before the shell starts. A shell that is killed is over for the sandbox at
-//! once; its thread is told to stop, and does so at its next command.
+//! before the shell does. All of stdin is read before the shell starts, unless it is a terminal: a script reads nothing from
+//! that. A shell that is killed is over for the sandbox at once; its thread is told to stop, and does so at its next command.
 
 mod busy;
 mod files;
@@ -105,7 +105,8 @@ impl Call {
             (false, []) => (String::from_utf8_lossy(&p.read_to_end().await).into_owned(), shell, &[][..]),
         };
         let script = if options.is_empty() { script } else { format!("set -{options}\n{script}") };
-        Ok(Self { proc: p.clone(), script, name, args: args.to_vec(), stdin: p.read_to_end().await })
+        let stdin = if p.is_terminal(0) { Bytes::new() } else { p.read_to_end().await };
+        Ok(Self { proc: p.clone(), script, name, args: args.to_vec(), stdin })
     }
 
     /// Runs it on this thread, which nobody joins.

@@ -2,4 +2,9 @@
 
 mod subject;
 
-sandbox_contract::contract_suite!(subject::subject(subject::fake(), |fake| fake));
+thread_local! {
+    // All backends of a row are of one provider; each row has a thread of its own.
+    static FAKE: sandbox_fake::Fake = subject::fake();
+}
+
+sandbox_contract::contract_suite!(subject::subject(FAKE.with(sandbox_fake::Fake::clone), |fake| fake));

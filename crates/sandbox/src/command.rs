@@ -1,7 +1,7 @@
 //! What users say about a command.
 
 use bytes::Bytes;
-use sandbox_core::Stdin;
+use sandbox_core::{PtySize, Stdin};
 use std::{fmt, time::Duration};
 
 /// A command: a program and its arguments, which no shell interprets.
@@ -21,6 +21,7 @@ pub struct Command {
     pub(crate) cwd: Option<String>,
     pub(crate) user: Option<String>,
     pub(crate) stdin: Stdin,
+    pub(crate) pty: Option<PtySize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Option<Duration>,
     pub(crate) output_limit: Option<u64>,
@@ -35,6 +36,7 @@ impl Command {
             cwd: None,
             user: None,
             stdin: Stdin::Null,
+            pty: None,
             timeout: None,
             grace: None,
             output_limit: None,
@@ -88,6 +90,19 @@ impl Command {
         self
     }
 
+    /// Runs it on a terminal of this size. `PTY`.
+    ///
+    /// All that it writes, to stderr too, then arrives as stdout, as a terminal shows it: lines end with CR LF, and what is
+    /// typed is echoed. Its input is the terminal: [`Process::write`](crate::Process::write) types on it, without
+    /// [`pipe`](Self::pipe), and [`input`](Self::input) is refused, since a terminal has no end. Type `\x04` (ctrl-D) at the
+    /// start of a line for an end of file, `\x03` (ctrl-C) to interrupt what runs. Closing the input means that nobody types
+    /// any more; a program that waits for more does so until its timeout. [`Process::resize`](crate::Process::resize) changes
+    /// the size.
+    pub fn pty(mut self, size: PtySize) -> Self {
+        self.pty = Some(size);
+        self
+    }
+
     /// Ends it when it is not over by then; where one command cannot be ended alone (`KILL_ONE`, as on plain Docker), the whole
     /// sandbox with it. Unset, it is the spec's `command_timeout`; never past the sandbox's lifetime.
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -114,7 +129,7 @@ impl fmt::Debug for Command {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
         let mut s = f.debug_struct("Command");
         s.field("argv", &self.argv).field("env", &names).field("cwd", &self.cwd).field("user", &self.user);
-        s.field("timeout", &self.timeout).field("grace", &self.grace).finish_non_exhaustive()
+        s.field("pty", &self.pty).field("timeout", &self.timeout).field("grace", &self.grace).finish_non_exhaustive()
     }
 }
 

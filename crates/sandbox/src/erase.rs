@@ -3,10 +3,10 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Boxed, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts,
-    Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, OpenPort, Page, Pause,
-    PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal,
-    SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
+    Attempt, Backend, Body, Boxed, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend,
+    Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, OpenPort, Page,
+    Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result, Resume, SandboxId,
+    SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WatchDir, WriteFile,
 };
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ twin! { DynBackend of Backend: info() -> Facts, clock() -> Option<Arc<dyn Clock>
 
 twin! { DynInstance of Instance: ;
     spawn(exec: &'a Exec) -> Result<Spawned>, |(control, events)| (Box::new(control) as _, Box::new(events) as _);
+    reattach(request: &'a Reattach) -> Result<Spawned>, |(control, events)| (Box::new(control) as _, Box::new(events) as _);
     gone() -> Error;
     detach() -> Result<()>;
     pause(request: &'a Pause) -> Result<()>;
@@ -61,16 +62,18 @@ twin! { DynInstance of Instance: ;
     remove(request: &'a Remove) -> Result<()>;
     rename(request: &'a Rename) -> Result<()>;
     set_meta(request: &'a SetMeta) -> Result<()>;
+    watch(request: &'a WatchDir) -> Result<Changes>;
     stat_tree(request: &'a Stat) -> Result<FileInfo>;
     put_tree(request: &'a PutTree, tar: Body) -> Result<()>;
     get_tree(request: &'a GetTree) -> Result<Body>;
 }
 
-twin! { DynControl of Control: ;
+twin! { DynControl of Control: id() -> Option<ProcessId>,;
     kill() -> Result<Fate>;
     signal(signal: Signal) -> Result<()>;
     write(data: Bytes) -> Result<()>;
     close_stdin() -> Result<()>;
+    resize(request: &'a Resize) -> Result<()>;
 }
 
 pub(crate) trait DynEvents: Send {

@@ -23,16 +23,16 @@ pub use bytes::Bytes;
 pub use client::{Client, ClientBuilder};
 pub use command::{Command, Overrides};
 pub use engine::{Limits, Orphan};
-pub use files::{Files, TreeOptions, TreeReport};
+pub use files::{Files, TreeOptions, TreeReport, Watcher};
 pub use process::{Input, Process, ProcessEvent};
 pub use registry::Registry;
 pub use sandbox::Sandbox;
 pub use sandbox_core::{
-    Amount, Backend, Body, Capability, Captured, Chunks, CredentialVariable, Destination, Endpoint, Error, ErrorKind,
-    Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed, ListedSnapshot, Meta,
-    Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, Provider, Query, Resource, Resources,
-    Result, Retry, Rule, RuleTarget, SandboxId, Secret, SetMeta, Signal, SnapshotId, Spec, Status, Support,
-    TakeSnapshot, WriteFile, labels,
+    Amount, Backend, Body, Capability, Captured, Change, ChangeKind, Chunks, CredentialVariable, Destination, Endpoint,
+    Error, ErrorKind, Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed,
+    ListedSnapshot, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, ProcessId,
+    Provider, PtySize, Query, Reattach, Replay, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId,
+    Secret, SetMeta, Signal, SnapshotId, Spec, Status, Support, TakeSnapshot, WatchDir, WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};
 

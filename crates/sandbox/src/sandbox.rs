@@ -5,7 +5,9 @@ use crate::{
     engine::{Engine, Here},
     lease::Lease,
 };
-use sandbox_core::{Capability, Captured, Error, ErrorKind, Facts, Output, PartialOutput, Result, SandboxId, Spec};
+use sandbox_core::{
+    Capability, Captured, Error, ErrorKind, Facts, Output, PartialOutput, Reattach, Result, SandboxId, Spec,
+};
 use std::{
     sync::{Arc, PoisonError},
     time::Duration,
@@ -82,6 +84,22 @@ impl Sandbox {
         Process::start(self.clone(), command).await
     }
 
+    /// Reaches a running command again, by the id that [`Process::id`] or [`Process::detach`] gave, here or in another
+    /// client. What output comes is in the facts: [`Facts::replay_of_output`]. Several may watch one command; a [`Process`]
+    /// from here leaves its command when it is dropped, and ends it by `kill` alone. `REATTACH`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for what is no id; `not-found` for an id that is unknown, or of a command that has
+    /// ended and whose status the backend does not keep; `gone`; the transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the command stays as it is.
+    pub async fn reattach(&self, request: Reattach) -> Result<Process> {
+        Process::reattach(self.clone(), request).await
+    }
+
     /// Its files.
     pub fn files(&self) -> Files {
         Files::new(self.clone())
@@ -104,7 +122,8 @@ impl Sandbox {
     }
 
     /// Lets the sandbox outlive its handles and its client; it ends at its lifetime, or by
-    /// [`Client::destroy`](crate::Client::destroy). Its commands still end with their handles.
+    /// [`Client::destroy`](crate::Client::destroy). Its commands still end with their handles, unless they were
+    /// [detached](Process::detach) too.
     ///
     /// # Errors
     ///

@@ -8,12 +8,11 @@ use crate::{
     Ctx,
     expect::{ensure, expect_eq, expect_kind, fail, unproven},
     meddle::{Fault, Point},
-    owner,
     row::{Done, Row, Stop, row},
 };
 use sandbox::{Limits, ProcessEvent, Sandbox};
 use sandbox_core::{
-    Capability::{KillOne, Labels, OwnerLease, Run, Stdin, Stream},
+    Capability::{KillOne, Labels, Run, Stdin, Stream},
     ErrorKind, SandboxId,
 };
 use std::{
@@ -46,7 +45,6 @@ pub(crate) static ROWS: &[Row] = &[
     row!("cancel::close_while_commands_run_ends_them_as_gone", close_while_commands_run).needs(&[Run]),
     row!("cancel::close_during_close_is_one_end", close_during_close).facade(),
     row!("cancel::fifty_dropped_at_once_leave_nothing", fifty_dropped_at_once).limit(400),
-    row!("cancel::a_killed_owner_takes_its_sandbox_along", a_killed_owner).needs(&[OwnerLease]).serial(),
 ];
 
 async fn a_dropped_run(cx: &Ctx) -> Done {
@@ -472,20 +470,4 @@ async fn fifty_dropped_at_once(cx: &Ctx) -> Done {
     drop(sandboxes);
     cx.within(120, "close of the client", cx.client().close()).await??;
     cx.settles_at(0, "after fifty were dropped at once").await
-}
-
-async fn a_killed_owner(cx: &Ctx) -> Done {
-    let Some(mut owner) = owner::start(cx.labels()).map_err(|error| Stop::fail(format_args!("{error}")))? else {
-        unproven!("an owner can only be killed where `contract_suite!` is the test program");
-    };
-    if !cx.can_count() {
-        unproven!("sandboxes of this backend cannot be counted");
-    }
-    let id = cx.within(120, "the owner's create", owner.made()).await?.map_err(Stop::fail)?;
-    let seen = cx.count().await?;
-    if seen == 0 {
-        unproven!("the sandbox {id} of another process is not seen from here");
-    }
-    owner.kill();
-    cx.settles_at(0, "after the owner was killed").await
 }

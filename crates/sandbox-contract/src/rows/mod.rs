@@ -44,10 +44,15 @@ mod info;
 mod isolation;
 mod lifecycle;
 mod network;
+mod owners;
 mod preflight;
+mod pty;
+mod reattach;
 mod run;
+mod signals;
 mod stream;
 mod timeout;
+mod transfers;
 
 use crate::row::Row;
 
@@ -58,9 +63,14 @@ pub(crate) static AREAS: &[&[Row]] = &[
     lifecycle::ROWS,
     create::ROWS,
     cancel::ROWS,
+    transfers::ROWS,
+    owners::ROWS,
     run::ROWS,
     timeout::ROWS,
     stream::ROWS,
+    signals::ROWS,
+    pty::ROWS,
+    reattach::ROWS,
     files::ROWS,
     network::ROWS,
     isolation::ROWS,

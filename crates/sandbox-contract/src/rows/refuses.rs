@@ -9,7 +9,9 @@ use crate::{
     row::Done,
 };
 use bytes::Bytes;
-use sandbox::{Command, ForkSandbox, NetworkPolicy, Query, Sandbox, SetMeta, Signal, Spec, TakeSnapshot};
+use sandbox::{
+    Command, ForkSandbox, NetworkPolicy, PtySize, Query, Sandbox, SetMeta, Signal, Spec, TakeSnapshot, WatchDir,
+};
 use sandbox_core::{Capability, Error, ErrorKind, Resources, Result};
 use std::{future::Future, time::Duration};
 use tokio::time::Instant;
@@ -73,7 +75,7 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "an attach", attach).await?;
         }
         Pause | Ports | Snapshot | Fork | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne
-        | Term | Signals | User | Files | Tree | FileMeta => {
+        | Term | Signals | Pty | Reattach | User | Files | Tree | FileMeta | Watch => {
             inside(cx, capability).await?;
             return Ok(());
         }
@@ -93,6 +95,11 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
         Run => refused(cx, capability, "a command", sandbox.run(echo())).await?,
         StdinWhole => refused(cx, capability, "input", sandbox.run(cx.probes().cat().input("x"))).await?,
         Stdin => refused(cx, capability, "a pipe", sandbox.start(cx.probes().cat().pipe())).await?,
+        Pty => {
+            let command = || cx.probes().hang(cx.marker()).pty(PtySize::default());
+            refused(cx, capability, "a terminal", sandbox.start(command())).await?;
+            refused(cx, capability, "a run on a terminal", sandbox.run(command())).await?;
+        }
         User => refused(cx, capability, "a user", sandbox.run(echo().user("0"))).await?,
         Files => {
             refused(cx, capability, "a read", sandbox.files().read("contract-refuses")).await?;
@@ -104,6 +111,7 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "a download", sandbox.files().download_dir(".", host.join("contract-refuses")))
                 .await?;
         }
+        Watch => refused(cx, capability, "a watch", sandbox.files().watch(WatchDir::new("."))).await?,
         FileMeta => {
             let change = SetMeta::new("contract-refuses").mode(Some(0o600));
             refused(cx, capability, "a change of mode", sandbox.files().set_meta(change)).await?;
@@ -162,6 +170,15 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
         Term => {
             refused(cx, capability, "a grace", sandbox.run(echo().grace(Duration::from_secs(1)))).await?;
             running(cx, &sandbox, capability, echo()).await?;
+            return Ok(());
+        }
+        Reattach => {
+            let before = cx.meddling().calls(Point::Reattach);
+            let asked = sandbox.reattach(sandbox::Reattach::new("contract-refuses"));
+            refused(cx, capability, "a reattach", asked).await?;
+            ensure!(cx.meddling().calls(Point::Reattach) == before, "{capability}: the adapter was asked all the same");
+            let process = sandbox.start(cx.probes().hang(cx.marker())).await?;
+            refused(cx, capability, "a detach of a command", process.detach()).await?;
             return Ok(());
         }
         _ => {

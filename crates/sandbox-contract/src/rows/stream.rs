@@ -314,8 +314,8 @@ async fn a_slow_reader(cx: &Ctx) -> Done {
 }
 
 async fn holds_back(cx: &Ctx) -> Done {
-    /// Far more pieces than the engine holds.
-    const MANY: usize = 400;
+    /// Far more pieces than the engine holds, which bounds their bytes.
+    const MANY: usize = 100_000;
     let sandbox = cx.sandbox().await?;
     let before = cx.meddling().calls(Point::Next);
     let pulled = || cx.meddling().calls(Point::Next) - before;
@@ -330,7 +330,7 @@ async fn holds_back(cx: &Ctx) -> Done {
     }
     // The control: with a reader, it goes on and on.
     let reading = async {
-        while pulled() < MANY * 2 {
+        while pulled() < last * 2 + 1000 {
             match process.next().await? {
                 Some(ProcessEvent::Stdout(_)) => {}
                 other => fail!("a program that writes for ever: expected output, got {other:?}"),

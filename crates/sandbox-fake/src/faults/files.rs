@@ -3,9 +3,9 @@
 use super::{Fault, LyingControl, LyingEvents, LyingSandbox};
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{
-    Body, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, FileKind, GetTree, Instance,
-    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Remove, Rename, Restart, Result, Resume,
-    SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WriteFile,
+    Body, Changes, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, FileKind, GetTree, Instance,
+    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Reattach, Remove, Rename, Restart, Result,
+    Resume, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
 };
 use std::time::Duration;
 
@@ -22,6 +22,14 @@ impl Instance for LyingSandbox {
 
     async fn spawn(&self, exec: &Exec) -> Result<(LyingControl, LyingEvents)> {
         self.run(exec).await
+    }
+
+    async fn reattach(&self, request: &Reattach) -> Result<(LyingControl, LyingEvents)> {
+        self.again(request).await
+    }
+
+    async fn watch(&self, request: &WatchDir) -> Result<Changes> {
+        self.inner.watch(request).await
     }
 
     async fn gone(&self) -> Error {

@@ -4,7 +4,8 @@ use super::{Fault, Lies};
 use crate::{FakeControl, FakeEvents, config::number, world::lock};
 use bytes::Bytes;
 use sandbox_core::{
-    Cause, Control, Ended, Error, ErrorKind, Event, Events, Exec, Fate, Result, SandboxId, Signal, Status, Stdin,
+    Cause, Control, Ended, Error, ErrorKind, Event, Events, Exec, Fate, ProcessId, Resize, Result, SandboxId, Signal,
+    Status, Stdin,
 };
 use std::{
     collections::VecDeque,
@@ -31,6 +32,14 @@ impl LyingControl {
 
 #[deny(clippy::missing_trait_methods)]
 impl Control for LyingControl {
+    fn id(&self) -> Option<ProcessId> {
+        self.inner.id()
+    }
+
+    async fn resize(&self, request: &Resize) -> Result<()> {
+        self.inner.resize(request).await
+    }
+
     async fn kill(&self) -> Result<Fate> {
         match self.lies.fault {
             Fault::KillDoesNothing => return Ok(Fate::Dead),

@@ -2,7 +2,7 @@
 
 use super::{Fault, Labels, Lies, LyingControl, LyingEvents};
 use crate::{FakeControl, FakeEvents, FakeSandbox, world::lock};
-use sandbox_core::{Backend, Error, ErrorKind, Exec, Instance, Result, SandboxId, Stdin, Tasks};
+use sandbox_core::{Backend, Error, ErrorKind, Exec, Instance, Reattach, Result, SandboxId, Stdin, Tasks};
 use std::{
     fmt,
     future::pending,
@@ -47,6 +47,12 @@ impl LyingSandbox {
         }
         let control = LyingControl::new(control, lies, &self.id);
         Ok((control, LyingEvents::new(events, lies, &self.id, &exec)))
+    }
+
+    pub(super) async fn again(&self, request: &Reattach) -> Result<(LyingControl, LyingEvents)> {
+        let (control, events) = self.inner.reattach(request).await?;
+        let control = LyingControl::new(control, &self.lies, &self.id);
+        Ok((control, LyingEvents::new(events, &self.lies, &self.id, &Exec::new([request.id.as_str()]))))
     }
 
     /// What is started in place of what cannot be.

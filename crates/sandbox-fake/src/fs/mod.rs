@@ -4,15 +4,20 @@ mod content;
 mod error;
 mod pack;
 mod tree;
+mod watch;
 
 pub(crate) use content::Content;
 pub(crate) use error::{FsError, What};
 pub(crate) use pack::{Packed, Unpack, pack, unpack};
 pub(crate) use tree::{Device, Kind, Node, Tree, Who};
+pub(crate) use watch::{End as WatchEnd, Queue as Watched, Watches};
 
 use bytes::Bytes;
-use sandbox_core::{FileInfo, FileKind, Meta};
-use std::{collections::BTreeMap, sync::Arc};
+use sandbox_core::{ChangeKind, FileInfo, FileKind, Meta};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 use tree::{EXECUTE, Ino, READ, ROOT, Spot, WRITE};
 
 type Result<T> = std::result::Result<T, FsError>;
@@ -22,6 +27,7 @@ pub(crate) struct Fs {
     tree: Arc<Tree>,
     /// The most bytes that all files together may have.
     cap: u64,
+    pub(crate) watches: Watches,
 }
 
 /// What reading a path gives.
@@ -33,7 +39,20 @@ pub(crate) enum Opened {
 
 impl Fs {
     pub(crate) fn new(tree: Arc<Tree>, cap: u64) -> Self {
-        Self { tree, cap }
+        Self { tree, cap, watches: Watches::default() }
+    }
+
+    /// Watches a directory from now on.
+    pub(crate) fn watch(&mut self, path: &str, recursive: bool, who: Who) -> Result<Arc<Mutex<Watched>>> {
+        let (_, ino) = self.tree.find(path, true, who)?;
+        let node = self.tree.node(ino);
+        if !node.is_directory() {
+            return Err(What::NotADirectory.at(path));
+        }
+        if !node.allows(who, READ) {
+            return Err(What::Denied.at(path));
+        }
+        Ok(self.watches.add(ino, path, recursive))
     }
 
     pub(crate) fn into_tree(self) -> Arc<Tree> {
@@ -110,8 +129,13 @@ impl Fs {
         let Some(ino) = spot.node else {
             self.check_new(path, &spot, who)?;
             self.check_space(path, content.len())?;
+            let empty = content.len() == 0;
             let node = Node::new(Kind::File(content), mode.unwrap_or(0o644) & 0o7777, who, now);
             self.tree_mut().insert(&spot, node);
+            self.watches.tell(&self.tree, &spot, ChangeKind::Created);
+            if !empty {
+                self.watches.tell(&self.tree, &spot, ChangeKind::Modified);
+            }
             return Ok(());
         };
         let old = self.check_file(path, &spot, ino, who)?;
@@ -127,6 +151,7 @@ impl Fs {
         if let Some(mode) = mode {
             node.mode = mode & 0o7777;
         }
+        self.watches.tell(&self.tree, &spot, ChangeKind::Modified);
         Ok(())
     }
 
@@ -144,6 +169,7 @@ impl Fs {
         self.check_remove(path, &spot, ino, who)?;
         self.check_space(path, content.len())?;
         self.tree_mut().unlink(spot.parent(), &spot.name, now);
+        self.watches.tell(&self.tree, &spot, ChangeKind::Removed);
         self.write(path, content, mode, who, now)
     }
 
@@ -162,6 +188,7 @@ impl Fs {
         if let Kind::File(content) = &mut node.kind {
             content.push(bytes);
         }
+        self.watches.tell(&self.tree, &spot, ChangeKind::Modified);
         Ok(())
     }
 
@@ -203,6 +230,7 @@ impl Fs {
                 self.check_new(path, &spot, who)?;
                 let node = Node::new(Kind::Directory(BTreeMap::new()), 0o755, who, now);
                 self.tree_mut().insert(&spot, node);
+                self.watches.tell(&self.tree, &spot, ChangeKind::Created);
                 Ok(true)
             }
             Err(FsError { what: What::NotFound, .. }) => Ok(false),
@@ -219,6 +247,7 @@ impl Fs {
         self.check_new(path, &spot, who)?;
         self.check_space(path, 0)?;
         self.tree_mut().insert(&spot, Node::new(kind, mode & 0o7777, who, now));
+        self.watches.tell(&self.tree, &spot, ChangeKind::Created);
         Ok(())
     }
 
@@ -233,6 +262,7 @@ impl Fs {
         }
         self.check_new(path, &spot, who)?;
         self.tree_mut().link(&spot, ino, now);
+        self.watches.tell(&self.tree, &spot, ChangeKind::Created);
         Ok(())
     }
 
@@ -252,6 +282,8 @@ impl Fs {
             self.check_below(path, ino, who)?;
         }
         self.tree_mut().unlink(spot.parent(), &spot.name, now);
+        self.watches.tell(&self.tree, &spot, ChangeKind::Removed);
+        self.watches.end_missing(&self.tree);
         Ok(())
     }
 
@@ -276,7 +308,9 @@ impl Fs {
             }
             None => self.check_new(to, &target, who)?,
         }
+        self.watches.end_missing(&self.tree);
         self.tree_mut().move_to(&source, &target, now);
+        self.watches.tell_rename(&self.tree, &source, &target);
         Ok(())
     }
 
@@ -305,6 +339,7 @@ impl Fs {
             (node.uid, node.gid) = (uid, gid);
         }
         node.mtime = mtime.unwrap_or(node.mtime);
+        self.watches.tell(&self.tree, &spot, ChangeKind::Attributes);
         Ok(())
     }
 

@@ -123,6 +123,10 @@ impl Tree {
         Self { nodes: vec![Some(root)], free: Vec::new(), read_only: Vec::new(), used: 0 }
     }
 
+    pub(crate) fn is_there(&self, ino: Ino) -> bool {
+        self.nodes.get(ino).is_some_and(Option::is_some)
+    }
+
     pub(crate) fn node(&self, ino: Ino) -> &Node {
         self.nodes[ino].as_ref().expect("names lead to nodes that are there")
     }

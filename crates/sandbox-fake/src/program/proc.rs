@@ -5,10 +5,10 @@ use crate::{
     fs::{Content, Device, Fs, Opened},
     image::User,
     program::join,
-    world::{Env, Kernel, Launch, Sink, Source, lock},
+    world::{Env, Kernel, Launch, Sink, Source, Stream, lock, shown},
 };
 use bytes::{Bytes, BytesMut};
-use sandbox_core::{FileInfo, Resources};
+use sandbox_core::{FileInfo, PtySize, Resources};
 use std::{
     fmt,
     future::{pending, poll_fn},
@@ -99,6 +99,26 @@ impl Proc {
     /// Its parent's number; 1 where that has ended.
     pub fn parent(&self) -> u32 {
         self.with_process(|process| process.parent).unwrap_or(1)
+    }
+
+    /// Whether its stdin (0), stdout (1) or stderr (2) is a terminal.
+    pub fn is_terminal(&self, stream: u32) -> bool {
+        let is = self.with_process(|process| match stream {
+            0 => process.stdin == Source::Terminal,
+            1 => process.stdout == Sink::Terminal,
+            2 => process.stderr == Sink::Terminal,
+            _ => false,
+        });
+        is.unwrap_or(false)
+    }
+
+    /// The size of its command's terminal, where there is one.
+    pub fn terminal_size(&self) -> Option<PtySize> {
+        self.0.kernel.with(|state, _| {
+            let room = state.rooms.get(&self.0.room)?;
+            let command = room.commands.get(&room.processes.get(&self.0.pid)?.command)?;
+            command.terminal.as_ref().map(|terminal| terminal.size)
+        })
     }
 
     /// What limits its sandbox, every amount set.
@@ -212,11 +232,13 @@ impl Proc {
         self.0.kernel.with(|state, after| state.signal(self.0.room, pid, signal, after))
     }
 
-    /// Sends a signal to itself, and does not return where it dies of that.
+    /// Sends a signal to itself. Does not return where it dies of that, and where it stands still not before it goes on.
     pub async fn raise(&self, signal: i32) {
         self.kill(self.0.pid, signal);
-        if !self.is_alive() {
-            pending::<()>().await;
+        match self.with_process(|process| process.stopped.is_some()) {
+            Some(false) => {}
+            Some(true) => self.give_way().await,
+            None => pending().await,
         }
     }
 
@@ -391,9 +413,19 @@ impl Proc {
         let piece = poll_fn(|cx| {
             self.0.kernel.with(|state, after| {
                 let Some(entry) = state.rooms.get_mut(&room) else { return Poll::Pending };
-                let Some(process) = entry.processes.get(&pid) else { return Poll::Pending };
+                let Some(process) = entry.processes.get_mut(&pid) else { return Poll::Pending };
+                if process.waits_to_go_on(cx) {
+                    return Poll::Pending;
+                }
                 match process.stdin {
                     Source::Null => Poll::Ready(Bytes::new()),
+                    Source::Terminal => {
+                        let command = entry.commands.get_mut(&process.command);
+                        match command.and_then(|command| command.terminal.as_mut()) {
+                            Some(terminal) => terminal.poll_read(most, cx, after),
+                            None => Poll::Ready(Bytes::new()),
+                        }
+                    }
                     Source::Pipe(pipe) => match entry.pipes.get_mut(&pipe) {
                         Some(pipe) => pipe.poll_read(most, until, cx, after),
                         None => Poll::Ready(Bytes::new()),
@@ -408,15 +440,28 @@ impl Proc {
 
     async fn write_to(&self, mut data: Bytes, error: bool) -> io::Result<()> {
         let (room, pid) = (self.0.room, self.0.pid);
+        let mut as_written = true;
         let written = poll_fn(|cx| {
             self.0.kernel.with(|state, after| {
                 let Some(entry) = state.rooms.get_mut(&room) else { return Poll::Pending };
-                let Some(process) = entry.processes.get(&pid) else { return Poll::Pending };
+                let Some(process) = entry.processes.get_mut(&pid) else { return Poll::Pending };
+                if process.waits_to_go_on(cx) {
+                    return Poll::Pending;
+                }
                 match if error { process.stderr } else { process.stdout } {
                     Sink::Null => Poll::Ready(Ok(())),
                     Sink::Command(stream) => match entry.commands.get_mut(&process.command) {
                         Some(command) => command.output.poll_write(stream, &mut data, cx, after).map(Ok),
                         None => Poll::Ready(Ok(())),
+                    },
+                    Sink::Terminal => match entry.commands.get_mut(&process.command) {
+                        Some(command) if command.terminal.as_ref().is_some_and(|one| !one.is_hung_up()) => {
+                            if std::mem::take(&mut as_written) {
+                                data = shown(&data);
+                            }
+                            command.output.poll_write(Stream::Stdout, &mut data, cx, after).map(Ok)
+                        }
+                        _ => Poll::Ready(Err(io::Error::other("input/output error"))),
                     },
                     Sink::Pipe(pipe) => {
                         let written = match entry.pipes.get_mut(&pipe) {

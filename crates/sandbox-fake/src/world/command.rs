@@ -1,6 +1,6 @@
 //! A command: one program that the user started, and all that descends from it.
 
-use super::{After, Key, pipe::CAPACITY};
+use super::{After, Key, pipe::CAPACITY, terminal::Terminal};
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{Cause, Ended, Event};
 use std::{
@@ -27,6 +27,7 @@ pub(crate) struct Command {
     pub(crate) processes: usize,
     /// The pipe that its input comes through.
     pub(crate) stdin: Option<u64>,
+    pub(crate) terminal: Option<Terminal>,
     /// Its deadline, and TERM before that.
     pub(crate) timers: Vec<Key>,
     /// Who is ending it.
@@ -36,17 +37,24 @@ pub(crate) struct Command {
     pub(crate) output: Output,
 }
 
-/// What it writes, in the order in which it is written; its end has its place in between.
-#[derive(Debug, Default)]
+/// What it writes, in the order in which it is written; its end has its place in between. Each of those who watch has a queue
+/// of his own, and the slowest of them sets the pace. With nobody there, what is written goes nowhere.
+#[derive(Debug)]
 pub(crate) struct Output {
-    queue: VecDeque<Item>,
-    held: [usize; 2],
+    watchers: Vec<Watcher>,
+    /// Names watchers.
+    number: u64,
     /// Ends held by processes.
     writers: usize,
-    /// Nobody looks any more: what is written goes nowhere.
-    ignored: bool,
-    reader: Option<Waker>,
     blocked: [Vec<Waker>; 2],
+}
+
+#[derive(Debug, Default)]
+struct Watcher {
+    number: u64,
+    queue: VecDeque<Item>,
+    held: [usize; 2],
+    reader: Option<Waker>,
 }
 
 #[derive(Debug)]
@@ -55,7 +63,22 @@ enum Item {
     Ended(Ended),
 }
 
+/// Whoever started the command watches it.
+impl Default for Output {
+    fn default() -> Self {
+        Self { watchers: vec![Watcher::default()], number: 0, writers: 0, blocked: Default::default() }
+    }
+}
+
 impl Output {
+    /// One more who watches, from now on; his number.
+    pub(crate) fn watch(&mut self, ended: Option<Ended>) -> u64 {
+        self.number += 1;
+        let queue = ended.map(Item::Ended).into_iter().collect();
+        self.watchers.push(Watcher { number: self.number, queue, ..Watcher::default() });
+        self.number
+    }
+
     pub(crate) fn add_writer(&mut self) {
         self.writers += 1;
     }
@@ -63,7 +86,7 @@ impl Output {
     pub(crate) fn drop_writer(&mut self, after: &mut After) {
         self.writers -= 1;
         if self.writers == 0 {
-            after.wakers.extend(self.reader.take());
+            self.tell(after);
         }
     }
 
@@ -74,21 +97,12 @@ impl Output {
         cx: &Context<'_>,
         after: &mut After,
     ) -> Poll<()> {
-        if self.ignored {
+        let Some(held) = self.watchers.iter().map(|watcher| watcher.held[stream as usize]).max() else {
             return Poll::Ready(());
-        }
-        let held = &mut self.held[stream as usize];
-        let room = CAPACITY.saturating_sub(*held).min(data.len());
+        };
+        let room = CAPACITY.saturating_sub(held).min(data.len());
         if room > 0 {
-            *held += room;
-            let data = data.split_to(room);
-            match self.queue.back_mut() {
-                Some(Item::Piece(last, piece)) if *last == stream && piece.len() + room <= PIECE => {
-                    piece.extend_from_slice(&data);
-                }
-                _ => self.queue.push_back(Item::Piece(stream, BytesMut::from(data))),
-            }
-            after.wakers.extend(self.reader.take());
+            self.push(stream, &data.split_to(room), after);
         }
         if data.is_empty() {
             return Poll::Ready(());
@@ -97,18 +111,42 @@ impl Output {
         Poll::Pending
     }
 
-    pub(crate) fn end(&mut self, ended: Ended, after: &mut After) {
-        if !self.ignored {
-            self.queue.push_back(Item::Ended(ended));
+    /// Takes a piece whole, however long it is.
+    pub(crate) fn push(&mut self, stream: Stream, data: &[u8], after: &mut After) {
+        if data.is_empty() {
+            return;
         }
-        after.wakers.extend(self.reader.take());
+        for watcher in &mut self.watchers {
+            watcher.held[stream as usize] += data.len();
+            match watcher.queue.back_mut() {
+                Some(Item::Piece(last, piece)) if *last == stream && piece.len() + data.len() <= PIECE => {
+                    piece.extend_from_slice(data);
+                }
+                _ => watcher.queue.push_back(Item::Piece(stream, BytesMut::from(data))),
+            }
+        }
+        self.tell(after);
     }
 
-    /// The next event; `None` once nobody can write any more.
-    pub(crate) fn pop(&mut self, running: bool, waker: Option<&Waker>, after: &mut After) -> Poll<Option<Event>> {
-        match self.queue.pop_front() {
+    pub(crate) fn end(&mut self, ended: Ended, after: &mut After) {
+        self.watchers.iter_mut().for_each(|watcher| watcher.queue.push_back(Item::Ended(ended)));
+        self.tell(after);
+    }
+
+    /// The next event of one who watches; `None` once nobody can write any more.
+    pub(crate) fn pop(
+        &mut self,
+        number: u64,
+        running: bool,
+        waker: Option<&Waker>,
+        after: &mut After,
+    ) -> Poll<Option<Event>> {
+        let Some(watcher) = self.watchers.iter_mut().find(|watcher| watcher.number == number) else {
+            return Poll::Ready(None);
+        };
+        match watcher.queue.pop_front() {
             Some(Item::Piece(stream, piece)) => {
-                self.held[stream as usize] -= piece.len();
+                watcher.held[stream as usize] -= piece.len();
                 after.wakers.append(&mut self.blocked[stream as usize]);
                 let piece = piece.freeze();
                 Poll::Ready(Some(match stream {
@@ -119,26 +157,34 @@ impl Output {
             Some(Item::Ended(ended)) => Poll::Ready(Some(Event::Ended(ended))),
             None if !running && self.writers == 0 => Poll::Ready(None),
             None => {
-                self.reader = waker.cloned();
+                watcher.reader = waker.cloned();
                 Poll::Pending
             }
         }
     }
 
-    /// Nobody will look any more; nobody is stopped by that.
+    /// One of those who watch looks no more; nobody is stopped by that.
+    pub(crate) fn leave(&mut self, number: u64, after: &mut After) {
+        self.watchers.retain(|watcher| watcher.number != number);
+        self.blocked.iter_mut().for_each(|blocked| after.wakers.append(blocked));
+    }
+
+    /// Nobody will look any more.
     pub(crate) fn ignore(&mut self, after: &mut After) {
-        self.ignored = true;
-        self.queue.clear();
-        self.reader = None;
+        self.watchers.clear();
         self.blocked.iter_mut().for_each(|blocked| after.wakers.append(blocked));
     }
 
     pub(crate) fn is_ignored(&self) -> bool {
-        self.ignored
+        self.watchers.is_empty()
     }
 
     /// A process waits for somebody to take what it writes.
     pub(crate) fn waits_for_outside(&self) -> bool {
         self.blocked.iter().any(|blocked| !blocked.is_empty())
+    }
+
+    fn tell(&mut self, after: &mut After) {
+        after.wakers.extend(self.watchers.iter_mut().filter_map(|watcher| watcher.reader.take()));
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct Task {
     queued: AtomicBool,
     dead: AtomicBool,
     frozen: Arc<AtomicBool>,
+    /// Its process stands still.
+    held: AtomicBool,
 }
 
 impl Task {
@@ -112,6 +114,7 @@ impl Task {
             queued: AtomicBool::new(false),
             dead: AtomicBool::new(false),
             frozen,
+            held: AtomicBool::new(false),
         })
     }
 
@@ -122,6 +125,17 @@ impl Task {
     /// Its process has ended: never polled again. Its future is dropped when [`discard`](Self::discard)ed.
     pub(crate) fn end(&self) {
         self.dead.store(true, SeqCst);
+    }
+
+    /// Its process stands still from now on: not polled until it is let go.
+    pub(crate) fn hold(&self) {
+        self.held.store(true, SeqCst);
+    }
+
+    /// Its process goes on; whoever has the waker wakes it, outside all locks.
+    pub(crate) fn let_go(self: &Arc<Self>) -> Waker {
+        self.held.store(false, SeqCst);
+        Waker::from(Arc::clone(self))
     }
 
     /// Drops the future of a process that has ended, here or, where it is being polled, right after that.
@@ -136,6 +150,9 @@ impl Task {
 
     fn poll(self: Arc<Self>, kernel: &Arc<Kernel>) {
         self.queued.store(false, SeqCst);
+        if self.held.load(SeqCst) && !self.dead.load(SeqCst) {
+            return;
+        }
         if self.frozen.load(SeqCst) && !self.dead.load(SeqCst) && kernel.shelve(&self) {
             return;
         }

@@ -1,8 +1,8 @@
 //! The world of one fake: what its kernel knows, under one lock, and who polls its processes.
 //!
 //! Locks are taken in this order and never the other way round: turn, a program's future, state, ready queue. The files of
-//! a sandbox have a lock of their own, which is held across no other. Wakers are called, and futures dropped, outside all
-//! of them.
+//! a sandbox have a lock of their own, which is held across no other but that of what somebody who watches them has not taken
+//! yet. Wakers are called, and futures dropped, outside all of them; those who watch files are woken inside.
 
 mod command;
 mod executor;
@@ -15,6 +15,7 @@ mod process;
 mod room;
 mod snapshot;
 mod state;
+mod terminal;
 mod timers;
 
 pub(crate) use command::{Output, Stream};
@@ -28,9 +29,10 @@ pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
 pub(crate) use room::Room;
 pub(crate) use snapshot::Origin;
 pub(crate) use state::{Birth, Launch, State, gone};
+pub(crate) use terminal::shown;
 pub(crate) use timers::{Key, Timer};
 
-use crate::{double::Double, image::Catalogue, port::Relay};
+use crate::{double::Double, fs::Fs, image::Catalogue, port::Relay};
 use executor::Executor;
 use leader::Leaders;
 use std::{
@@ -181,6 +183,7 @@ impl Kernel {
 
     fn finish(&self, after: After) {
         after.tasks.into_iter().for_each(|task| task.discard());
+        after.files.into_iter().for_each(|files| lock(&files).watches.end());
         after.wakers.into_iter().for_each(Waker::wake);
         if after.armed && (!self.ticking.load(SeqCst) || self.pace() == Pace::Real) {
             self.leaders.kick();
@@ -202,6 +205,8 @@ pub(crate) struct After {
     pub(crate) tasks: Vec<Arc<Task>>,
     /// Listeners of sandboxes that ended.
     pub(crate) relays: Vec<Relay>,
+    /// Of sandboxes that ended.
+    pub(crate) files: Vec<Arc<Mutex<Fs>>>,
     /// A timer was set that time may be moved for.
     pub(crate) armed: bool,
 }

@@ -6,7 +6,7 @@ use sandbox_core::Status;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
-    task::Waker,
+    task::{Context, Waker},
 };
 
 pub(crate) const INIT: u32 = 1;
@@ -26,8 +26,21 @@ pub(crate) struct Process {
     pub(crate) stdout: Sink,
     pub(crate) stderr: Sink,
     pub(crate) signals: Signals,
+    /// It stands still, and these signals wait until it goes on.
+    pub(crate) stopped: Option<Vec<i32>>,
     /// Where its parent learns of its end.
     pub(crate) end: Arc<Mutex<End>>,
+}
+
+impl Process {
+    /// What a thread of the host does for a process that stands still waits here.
+    pub(crate) fn waits_to_go_on(&mut self, cx: &Context<'_>) -> bool {
+        let waits = self.stopped.is_some();
+        if waits {
+            self.signals.wakers.push(cx.waker().clone());
+        }
+        waits
+    }
 }
 
 /// Where a process reads.
@@ -35,6 +48,8 @@ pub(crate) struct Process {
 pub(crate) enum Source {
     Null,
     Pipe(u64),
+    /// The terminal of its command.
+    Terminal,
 }
 
 /// Where a process writes.
@@ -43,6 +58,8 @@ pub(crate) enum Sink {
     Null,
     Command(Stream),
     Pipe(u64),
+    /// The terminal of its command.
+    Terminal,
 }
 
 /// How a program's own run ended.
@@ -77,6 +94,11 @@ impl Signals {
 
 pub(crate) fn bit(signal: i32) -> u64 {
     u32::try_from(signal).ok().and_then(|signal| 1_u64.checked_shl(signal)).unwrap_or(0)
+}
+
+/// Signals that make a process stand still, if it does nothing about it: TSTP, TTIN, TTOU.
+pub(crate) fn is_terminal_stop(signal: i32) -> bool {
+    matches!(signal, 20..=22)
 }
 
 /// Signals that do nothing to a process that did not ask for them: 0, CHLD, CONT, URG, WINCH.

@@ -2,7 +2,7 @@
 
 use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
 use crate::{ProcessInfo, fs::Fs, image::User, port::Relay};
-use sandbox_core::{Resources, SandboxId};
+use sandbox_core::{Ended, Resources, SandboxId};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -31,6 +31,8 @@ pub(crate) struct Room {
     pub(crate) zombies: BTreeMap<u32, u32>,
     pub(crate) last_pid: u32,
     pub(crate) commands: BTreeMap<u64, Command>,
+    /// How the latest commands ended.
+    pub(crate) ended: BTreeMap<u64, Ended>,
     pub(crate) pipes: BTreeMap<u64, Pipe>,
     /// Names commands and pipes.
     pub(crate) number: u64,
@@ -40,6 +42,9 @@ pub(crate) struct Room {
     /// Whoever waits for its end.
     pub(crate) gone: Vec<Waker>,
 }
+
+/// Commands whose end is known.
+const REMEMBERED: usize = 1024;
 
 impl Room {
     pub(crate) fn number(&mut self) -> u64 {
@@ -67,6 +72,14 @@ impl Room {
     pub(crate) fn is_full(&self) -> bool {
         let most = self.resources.pids.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         self.processes.len() + self.zombies.len() >= most
+    }
+
+    /// Keeps how a command ended, for whoever reaches it later.
+    pub(crate) fn remember(&mut self, command: u64, ended: Ended) {
+        self.ended.insert(command, ended);
+        if self.ended.len() > REMEMBERED {
+            self.ended.pop_first();
+        }
     }
 
     /// A new pipe; its name.

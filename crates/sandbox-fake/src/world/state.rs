@@ -5,8 +5,9 @@ use super::{
     command::Command,
     net::Net,
     pipe::Pipe,
-    process::{End, INIT, Process, Signals, bit, is_harmless},
+    process::{End, INIT, Process, Signals, bit, is_harmless, is_terminal_stop},
     snapshot::Snapshot,
+    terminal::Terminal,
     timers::Timers,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     program::{Proc, Program},
 };
 use bytes::Bytes;
-use sandbox_core::{Capability, Cause, Ended, Error, ErrorKind, SandboxId, Signal, SnapshotId, Status, Stdin};
+use sandbox_core::{Capability, Cause, Ended, Error, ErrorKind, Exec, SandboxId, Signal, SnapshotId, Status, Stdin};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
@@ -110,11 +111,9 @@ impl State {
         kernel: &Arc<Kernel>,
         room: u64,
         launch: Launch,
-        stdin: &Stdin,
-        limit: (Duration, Option<Duration>),
+        exec: &Exec,
         after: &mut After,
     ) -> Result<u64, Error> {
-        let (timeout, grace) = limit;
         let entry = self.working(room)?;
         if entry.is_full() {
             let text = format!("the sandbox already has {} processes", entry.processes.len());
@@ -123,7 +122,8 @@ impl State {
                 .applied(false));
         }
         let number = entry.number();
-        let stdin = match stdin {
+        let stdin = match &exec.stdin {
+            _ if exec.pty.is_some() => None,
             Stdin::Whole(all) => Some(Pipe::input(all.clone(), false)),
             Stdin::Pipe => Some(Pipe::input(Bytes::new(), true)),
             _ => None,
@@ -134,29 +134,29 @@ impl State {
             running: true,
             processes: 0,
             stdin,
+            terminal: exec.pty.map(Terminal::new),
             timers: Vec::new(),
             cause: None,
             out_of_memory: false,
             output: Output::default(),
         };
         entry.commands.insert(number, command);
-        let birth = Birth {
-            parent: INIT,
-            command: number,
-            stdin: stdin.map_or(Source::Null, Source::Pipe),
-            stdout: Sink::Command(Stream::Stdout),
-            stderr: Sink::Command(Stream::Stderr),
-            session: true,
-            orphan: false,
+        let (stdin, stdout, stderr) = match exec.pty {
+            Some(_) => (Source::Terminal, Sink::Terminal, Sink::Terminal),
+            None => {
+                let stdin = stdin.map_or(Source::Null, Source::Pipe);
+                (stdin, Sink::Command(Stream::Stdout), Sink::Command(Stream::Stderr))
+            }
         };
+        let birth = Birth { parent: INIT, command: number, stdin, stdout, stderr, session: true, orphan: false };
         let (pid, _) = self.birth(kernel, room, launch, birth)?;
         let mut timers = Vec::new();
         let inside = !self.absent.contains(&Capability::Deadline);
         if inside {
-            timers.push(self.timers.set(timeout, Timer::Deadline(room, number)));
+            timers.push(self.timers.set(exec.timeout, Timer::Deadline(room, number)));
         }
-        if let Some(grace) = grace.filter(|_| inside) {
-            timers.push(self.timers.set(timeout.saturating_sub(grace), Timer::Term(room, number)));
+        if let Some(grace) = exec.grace.filter(|_| inside) {
+            timers.push(self.timers.set(exec.timeout.saturating_sub(grace), Timer::Term(room, number)));
         }
         after.armed = true;
         if let Some(command) = self.room(room)?.commands.get_mut(&number) {
@@ -211,6 +211,7 @@ impl State {
             stdout: birth.stdout,
             stderr: birth.stderr,
             signals,
+            stopped: None,
             end: Arc::clone(&end),
         };
         if let Source::Pipe(pipe) = birth.stdin {
@@ -257,7 +258,7 @@ impl State {
         if let Source::Pipe(pipe) = process.stdin {
             entry.close_reader(pipe, after);
         }
-        let mut ended = None;
+        let (mut ended, mut hung_up, mut remembered) = (None, false, None);
         if let Some(command) = entry.commands.get_mut(&process.command) {
             command.processes -= 1;
             if command.main == pid {
@@ -270,9 +271,17 @@ impl State {
                     _ => Cause::Program,
                 };
                 let status = if tells_signals { status } else { Status::Code(status.as_code()) };
+                remembered = Some(Ended::new(status, cause));
                 command.output.end(Ended::new(status, cause), after);
                 ended = Some(std::mem::take(&mut command.timers));
+                if let Some(terminal) = &mut command.terminal {
+                    terminal.hang_up(after);
+                    hung_up = command.cause.is_none();
+                }
             }
+        }
+        if let Some(ended) = remembered {
+            entry.remember(process.command, ended);
         }
         for sink in [process.stdout, process.stderr] {
             entry.close(process.command, sink, after);
@@ -288,6 +297,19 @@ impl State {
         if is_over && !keeps_background {
             self.kill_command(room, process.command, Cause::Program, after);
         }
+        if hung_up {
+            // Whoever is left in the foreground of a terminal that is no more.
+            self.signal_group(room, process.command, pid, Signal::Hangup.number(), after);
+            self.signal_group(room, process.command, pid, Signal::Continue.number(), after);
+        }
+    }
+
+    /// Sends a signal to the processes of a command in one group.
+    pub(crate) fn signal_group(&mut self, room: u64, command: u64, group: u32, signal: i32, after: &mut After) {
+        let Some(entry) = self.rooms.get(&room) else { return };
+        let members = entry.processes.iter().filter(|(_, one)| one.command == command && one.group == group);
+        let members: Vec<u32> = members.map(|(pid, _)| *pid).collect();
+        members.into_iter().for_each(|pid| _ = self.signal(room, pid, signal, after));
     }
 
     /// Ends all processes of a command, at once.
@@ -307,15 +329,41 @@ impl State {
 
     /// Sends a signal to one process; false where it is not there.
     pub(crate) fn signal(&mut self, room: u64, pid: u32, signal: i32, after: &mut After) -> bool {
-        let Some(process) = self.process(room, pid) else { return false };
-        let kills = signal == Signal::Kill.number();
-        if !kills && process.signals.caught & bit(signal) != 0 {
+        if self.process(room, pid).is_none() {
+            return false;
+        }
+        if signal == Signal::Kill.number() {
+            self.die(room, pid, Status::Signal(signal), after);
+            return true;
+        }
+        if signal == Signal::Continue.number() {
+            self.go_on(room, pid, after);
+        }
+        let Some(process) = self.process(room, pid) else { return true };
+        if let Some(waiting) = &mut process.stopped {
+            waiting.push(signal);
+        } else if signal == Signal::Stop.number() {
+            process.stand_still();
+        } else if process.signals.caught & bit(signal) != 0 {
             process.signals.pending.push_back(signal);
             after.wakers.append(&mut process.signals.wakers);
-        } else if kills || (process.signals.ignored & bit(signal) == 0 && !is_harmless(signal)) {
-            self.die(room, pid, Status::Signal(signal), after);
+        } else if process.signals.ignored & bit(signal) == 0 && !is_harmless(signal) {
+            if is_terminal_stop(signal) {
+                process.stand_still();
+            } else {
+                self.die(room, pid, Status::Signal(signal), after);
+            }
         }
         true
+    }
+
+    /// Lets a process that stands still go on, with the signals that have waited.
+    fn go_on(&mut self, room: u64, pid: u32, after: &mut After) {
+        let Some(process) = self.process(room, pid) else { return };
+        let Some(waiting) = process.stopped.take() else { return };
+        after.wakers.push(process.task.let_go());
+        after.wakers.append(&mut process.signals.wakers);
+        waiting.into_iter().for_each(|signal| _ = self.signal(room, pid, signal, after));
     }
 
     /// Takes memory for a process, or ends it.
@@ -358,6 +406,7 @@ impl State {
             after.wakers.append(&mut entry.gone);
             after.wakers.append(&mut entry.freezer.wakers);
             after.relays.extend(std::mem::take(&mut entry.ports).into_values());
+            after.files.push(Arc::clone(&entry.files));
             for command in entry.commands.values_mut() {
                 command.output.ignore(after);
             }
@@ -398,8 +447,9 @@ impl State {
     /// Whether a program waits for somebody outside.
     pub(crate) fn waits_for_outside(&self) -> bool {
         self.rooms.values().any(|room| {
-            room.commands.values().any(|command| command.output.waits_for_outside())
-                || room.pipes.values().any(Pipe::waits_for_outside)
+            room.commands.values().any(|command| {
+                command.output.waits_for_outside() || command.terminal.as_ref().is_some_and(Terminal::waits_for_outside)
+            }) || room.pipes.values().any(Pipe::waits_for_outside)
         })
     }
 
@@ -408,11 +458,18 @@ impl State {
     }
 }
 
+impl Process {
+    fn stand_still(&mut self) {
+        self.stopped = Some(Vec::new());
+        self.task.hold();
+    }
+}
+
 impl Room {
     pub(crate) fn open(&mut self, command: u64, sink: Sink) {
         match sink {
             Sink::Null => {}
-            Sink::Command(_) => {
+            Sink::Command(_) | Sink::Terminal => {
                 if let Some(command) = self.commands.get_mut(&command) {
                     command.output.add_writer();
                 }
@@ -424,7 +481,7 @@ impl Room {
     pub(crate) fn close(&mut self, command: u64, sink: Sink, after: &mut After) {
         match sink {
             Sink::Null => {}
-            Sink::Command(_) => {
+            Sink::Command(_) | Sink::Terminal => {
                 if let Some(command) = self.commands.get_mut(&command) {
                     command.output.drop_writer(after);
                 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sandbox::{Client, Command};
 use sandbox_contract::{Applied, Canary, Probes, Reach, Subject, Withheld};
-use sandbox_core::{Backend, Error, ErrorKind, Resource, SandboxId, Spec};
+use sandbox_core::{Backend, Error, ErrorKind, PtySize, Resource, SandboxId, Spec};
 use sandbox_fake::{Credential, Fake, Fork, Operation, Proc, Trouble, World, failure};
 use std::{future::ready, time::Duration};
 
@@ -194,6 +194,11 @@ fn commands(probes: Probes) -> Probes {
         .daemonize_then_hang(|marker| Command::new("leave-daemon").arg("hang").env("MARK", marker))
         .term_ignorer(|marker| Command::new("ignore-term").args(["hang", &marker]))
         .term_reporter(|marker| Command::new("report-term").arg(marker))
+        .signal_reporter(|marker| Command::new("report-signals").arg(marker))
+        .writer(|marker| Command::new("writer").arg(marker))
+        .terminals(|| Command::new("terminals"))
+        .terminal_size(|| Command::new("stty").arg("size"))
+        .terminal_sizes(|| Command::new("terminal-sizes"))
         .alive(|marker| Command::new("alive").env("MARK", marker))
         .zombie_until_eof(|| Command::new("zombie-until-eof"))
         .zombies(|| Command::new("zombies"))
@@ -283,6 +288,39 @@ fn programs(fake: Fake) -> Fake {
             p.print("ready\n").await;
             term.next().await;
             p.print("got TERM\n").await;
+            0
+        })
+        .program("report-signals", |p| async move {
+            let [hup, int, quit, usr1, usr2, term] = [1, 2, 3, 10, 12, 15].map(|signal| p.catch(signal));
+            p.print("ready\n").await;
+            loop {
+                let name = tokio::select! {
+                    () = hup.next() => "HUP",
+                    () = int.next() => "INT",
+                    () = quit.next() => "QUIT",
+                    () = usr1.next() => "USR1",
+                    () = usr2.next() => "USR2",
+                    () = term.next() => "TERM",
+                };
+                p.print(format!("got {name}\n")).await;
+                if name == "TERM" {
+                    return 0;
+                }
+            }
+        })
+        .program("writer", |p| async move { write_for_ever(&p).await })
+        .program("terminals", |p| async move {
+            for stream in 0..3 {
+                let what = if p.is_terminal(stream) { "terminal" } else { "none" };
+                p.print(format!("{stream} {what}\n")).await;
+            }
+            0
+        })
+        .program("terminal-sizes", |p| async move {
+            while !p.read_line().await.is_empty() {
+                let size = p.terminal_size().unwrap_or(PtySize::new(0, 0));
+                p.print(format!("{} {}\n", size.rows, size.cols)).await;
+            }
             0
         })
         .program("bytes256", |p| async move {
@@ -392,6 +430,13 @@ fn files(fake: Fake) -> Fake {
 /// A process that shows the marker.
 fn hang(p: &Proc) -> Fork {
     Fork::program(["hang", p.var("MARK").unwrap_or_default()])
+}
+
+async fn write_for_ever(p: &Proc) -> i32 {
+    loop {
+        p.print("more\n").await;
+        p.sleep(Duration::from_millis(200)).await;
+    }
 }
 
 async fn wait_for(p: &Proc, fork: Fork) -> i32 {

@@ -10,9 +10,11 @@ mod pack;
 mod stream;
 mod transfer;
 mod unpack;
+mod watch;
 mod way;
 
 pub use options::{TreeOptions, TreeReport};
+pub use watch::Watcher;
 
 use crate::{Sandbox, lease::Lease, validate};
 use bytes::{Bytes, BytesMut};

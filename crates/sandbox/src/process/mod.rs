@@ -12,18 +12,23 @@ use crate::{
     validate::{self, Place},
 };
 use bytes::Bytes;
-use pump::Pump;
+use pump::{Pump, Source};
 use sandbox_core::{
-    Capability, Error, ErrorKind, Event, Fate, OUTSIDE_TRAILS, Output, PartialOutput, Result, Signal, Status, Stdin,
+    Capability, Error, ErrorKind, Event, Fate, OUTSIDE_TRAILS, Output, PartialOutput, ProcessId, PtySize, Reattach,
+    Resize, Result, Signal, Status, Stdin,
 };
 use state::{End, State};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
 use tokio::sync::{mpsc, oneshot, watch as channel};
 use watch::{Plan, Watch};
 
 /// A running command. Dropping it kills the command.
 ///
-/// The kill reaches the whole tree where `KILL_ONE` and `PROCESS_TREE` are declared; elsewhere the sandbox ends.
+/// The kill reaches the whole tree where `KILL_ONE` and `PROCESS_TREE` are declared; elsewhere the sandbox ends. One that was
+/// [reached again](Sandbox::reattach) is only watched, and dropping it leaves the command as it is.
 #[must_use = "dropping it kills the command"]
 pub struct Process(Here<Inner>);
 
@@ -33,6 +38,8 @@ struct Inner {
     over: bool,
     input: Option<Input>,
     limit: u64,
+    /// Whether it has a terminal, where that is known.
+    terminal: Option<bool>,
     state: Arc<State>,
     /// Last: that nobody reads is seen before the sandbox ends.
     sandbox: Sandbox,
@@ -53,49 +60,81 @@ pub enum ProcessEvent {
 impl Process {
     /// Answers once the command runs.
     pub(crate) async fn start(sandbox: Sandbox, command: Command) -> Result<Self> {
-        let process = Self::begin(sandbox, command, "start")?;
-        let inner = process.0.get()?;
+        Self::begin(sandbox, command, "start")?.begun("start").await
+    }
+
+    /// Answers once the command is reached.
+    pub(crate) async fn reattach(sandbox: Sandbox, request: Reattach) -> Result<Self> {
+        let request = {
+            let lease = sandbox.lease()?;
+            validate::reattach(request, &lease.facts).map_err(lease.stamp("reattach"))?
+        };
+        Self::launch(sandbox, Source::Running(request), "reattach")?.begun("reattach").await
+    }
+
+    async fn begun(self, operation: &'static str) -> Result<Self> {
+        let inner = self.0.get()?;
         let mut end = inner.end.clone();
         let failed = match end.wait_for(|end| !matches!(end, End::Starting | End::Ending)).await.as_deref() {
             Ok(End::Over(Err(error))) if inner.state.begun.get().is_none() => Some(error.clone()),
             _ => None,
         };
         match failed {
-            Some(error) => Err(inner.sandbox.lease()?.stamp("start")(error)),
-            None => Ok(process),
+            Some(error) => Err(inner.sandbox.lease()?.stamp(operation)(error)),
+            None => Ok(self),
         }
     }
 
     /// Answers at once: whether the command runs is said with its first event.
     pub(crate) fn begin(sandbox: Sandbox, command: Command, operation: &'static str) -> Result<Self> {
-        let lease = sandbox.lease()?;
-        let stamp = lease.stamp(operation);
-        let (s, facts) = (Arc::clone(&lease.spawner), &lease.facts);
-        let place =
-            Place { facts, cwd: &lease.cwd, timeout: lease.command_timeout, longest: sandbox.longest_command() };
-        let exec = validate::resolve(command, sandbox.overrides(), &place).map_err(&stamp)?;
-        let ticket = lease.life.enter().map_err(&stamp)?;
-        let inside = facts.has(Capability::Deadline);
-        let plan = Plan {
-            limit: exec.timeout.saturating_add(if inside { OUTSIDE_TRAILS } else { Duration::ZERO }),
-            term: exec.grace.filter(|_| !inside).map(|grace| exec.timeout - grace),
-            kill_one: facts.has(Capability::KillOne),
+        let exec = {
+            let lease = sandbox.lease()?;
+            let facts = &lease.facts;
+            let place =
+                Place { facts, cwd: &lease.cwd, timeout: lease.command_timeout, longest: sandbox.longest_command() };
+            validate::resolve(command, sandbox.overrides(), &place).map_err(lease.stamp(operation))?
         };
-        let limit = exec.output_limit;
+        Self::launch(sandbox, Source::Start(exec), operation)
+    }
+
+    fn launch(sandbox: Sandbox, source: Source, operation: &'static str) -> Result<Self> {
+        let lease = sandbox.lease()?;
+        let (s, facts) = (Arc::clone(&lease.spawner), &lease.facts);
+        let ticket = lease.life.enter().map_err(lease.stamp(operation))?;
+        let inside = facts.has(Capability::Deadline);
+        let (plan, limit, terminal, piped) = match &source {
+            Source::Start(exec) => {
+                let plan = Plan {
+                    limit: Some(exec.timeout.saturating_add(if inside { OUTSIDE_TRAILS } else { Duration::ZERO })),
+                    term: exec.grace.filter(|_| !inside).map(|grace| exec.timeout - grace),
+                    kill_one: facts.has(Capability::KillOne),
+                    keeps: !inside,
+                };
+                (plan, exec.output_limit, Some(exec.pty.is_some()), matches!(exec.stdin, Stdin::Pipe))
+            }
+            // Whoever started it sees to its deadline.
+            Source::Running(request) => {
+                let kill_one = facts.has(Capability::KillOne);
+                (Plan { limit: None, term: None, kill_one, keeps: false }, request.output_limit, None, true)
+            }
+        };
         let (out, output) = queue::queue();
         let (begun, spawned) = oneshot::channel();
         let (exited, lingers) = oneshot::channel();
-        let (pieces, fed) = matches!(exec.stdin, Stdin::Pipe).then(|| mpsc::channel(1)).unzip();
+        let (pieces, fed) = piped.then(|| mpsc::channel(1)).unzip();
         let state = Arc::new(State::default());
+        if let Source::Running(_) = source {
+            state.stay();
+        }
         let end = state.end.subscribe();
         let input = pieces.map(|p| Input(Here::new((p, Arc::clone(&state)))));
         // From here on, to leave is to kill.
-        let inner =
-            Inner { output, end, over: false, input, limit, state: Arc::clone(&state), sandbox: sandbox.clone() };
+        let (state_of, sandbox_of) = (Arc::clone(&state), sandbox.clone());
+        let inner = Inner { output, end, over: false, input, limit, terminal, state: state_of, sandbox: sandbox_of };
         let process = Self(Here::new(inner));
         let stops = ticket.watcher();
         let pump = Pump { state: Arc::clone(&state), out: out.clone(), begun, exited, stops: stops.clone() };
-        let work = s.workers.run(pump.run(s.workers.clone(), Arc::clone(&lease.instance), exec, fed));
+        let work = s.workers.run(pump.run(s.workers.clone(), Arc::clone(&lease.instance), source, fed));
         let watch = Watch {
             state: Arc::clone(&state),
             out,
@@ -108,6 +147,34 @@ impl Process {
         };
         s.watch("a command", watch.until_the_end(plan, work));
         Ok(process)
+    }
+
+    /// What names it for [`Sandbox::reattach`], where the backend has such names. `REATTACH`.
+    pub fn id(&self) -> Option<ProcessId> {
+        self.0.get().ok()?.state.id.get().cloned()
+    }
+
+    /// Leaves it running, with its input open. Its deadline still holds: inside the sandbox where `DEADLINE` is declared, else
+    /// by this client for as long as it lives, else it ends with the sandbox, which this does not keep: hold the
+    /// [`Sandbox`], or [detach](Sandbox::detach) it too. `REATTACH`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`, `gone`: the command then ends as by a drop.
+    ///
+    /// # Cancel safety
+    ///
+    /// Done when it is first polled; before that it is a drop.
+    pub async fn detach(self) -> Result<ProcessId> {
+        let this = self.0.get()?;
+        let lease = this.sandbox.lease()?;
+        let stamp = lease.stamp("detach");
+        validate::need(&lease.facts, Capability::Reattach).map_err(&stamp)?;
+        lease.life.check().map_err(&stamp)?;
+        let nameless = || Error::new(ErrorKind::Internal, "the adapter declares REATTACH and gave the command no id");
+        let id = this.state.id.get().cloned().ok_or_else(nameless).map_err(&stamp)?;
+        this.state.stay();
+        Ok(id)
     }
 
     /// The next piece of output, then its end, then `None`.
@@ -144,7 +211,8 @@ impl Process {
     }
 
     /// Waits for its end; output that nobody has read is dropped. May be called again, and answers the same. A stdin that
-    /// was not [taken](Self::take_input) is closed first: nobody could write to it meanwhile.
+    /// was not [taken](Self::take_input) is closed first: nobody could write to it meanwhile. That of a command which is only
+    /// watched stays as it is.
     ///
     /// # Errors
     ///
@@ -154,7 +222,7 @@ impl Process {
     ///
     /// Cancel safe, but output that was passed over is gone.
     pub async fn wait(&mut self) -> Result<Status> {
-        self.close_stdin();
+        self.close_own_stdin();
         while self.next().await?.is_some() {}
         self.0.get()?.ended()
     }
@@ -171,7 +239,7 @@ impl Process {
     /// Not cancel safe: what was collected is lost. The process goes on as long as it is held.
     pub async fn output(&mut self) -> Result<Output> {
         let limit = self.0.get()?.limit;
-        self.close_stdin();
+        self.close_own_stdin();
         let (mut stdout, mut stderr) = (Capture::new(limit), Capture::new(limit));
         let status = loop {
             match self.next().await {
@@ -196,7 +264,7 @@ impl Process {
         }
     }
 
-    /// Writes to its stdin, for a command with [`Command::pipe`]; see [`Input::write`].
+    /// Writes to its stdin, for a command with [`Command::pipe`], or types on its terminal; see [`Input::write`].
     ///
     /// # Errors
     ///
@@ -235,6 +303,31 @@ impl Process {
         lease.spawner.operate("a signal", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)
     }
 
+    /// Changes the size of its terminal; what runs on it is told by WINCH. `PTY`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported`; `invalid-argument` for a size of zero; `wrong-state` when it has ended, or has no terminal; `gone`; the
+    /// transport kinds.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not have been changed.
+    pub async fn resize(&self, size: PtySize) -> Result<()> {
+        let this = self.0.get()?;
+        let lease = this.sandbox.lease()?;
+        let stamp = lease.stamp("resize");
+        validate::need(&lease.facts, Capability::Pty).map_err(&stamp)?;
+        validate::size(size).map_err(&stamp)?;
+        if this.terminal == Some(false) {
+            let error = Error::new(ErrorKind::WrongState, "this command has no terminal");
+            return Err(stamp(error.with_hint("start it with `Command::pty`")));
+        }
+        let control = self.control().map_err(&stamp)?;
+        let work = async move { control.get().resize(&Resize::new(size)).await };
+        lease.spawner.operate("a resize", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)
+    }
+
     /// Kills it and all its descendants; says whether their death was seen. `KILL_ONE`.
     ///
     /// # Errors
@@ -247,6 +340,13 @@ impl Process {
         let Ok(control) = self.control() else { return Ok(Fate::Dead) };
         let work = async move { control.get().kill().await };
         lease.spawner.operate("a kill", Some(Arc::clone(&lease.life)), work).await.map_err(&stamp)
+    }
+
+    /// A command that is only watched may have its input from somebody else.
+    fn close_own_stdin(&mut self) {
+        if self.0.get().is_ok_and(|this| !this.state.stays()) {
+            self.close_stdin();
+        }
     }
 
     fn control(&self) -> Result<state::Handle> {
@@ -267,6 +367,15 @@ impl Inner {
         match &*self.end.borrow() {
             End::Over(result) => result.clone().map(|ended| ended.status).map_err(lease.stamp("run")),
             _ => Err(Error::new(ErrorKind::Internal, "the engine ended first")),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // An input that the user has taken out closes with whoever holds it.
+        if self.input.is_some() && self.state.stays() {
+            self.state.input_stays.store(true, SeqCst);
         }
     }
 }

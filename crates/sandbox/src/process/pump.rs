@@ -10,11 +10,11 @@ use crate::{
     life::Stops,
 };
 use bytes::Bytes;
-use sandbox_core::{Error, ErrorKind, Event, Exec, Result};
+use sandbox_core::{Error, ErrorKind, Event, Exec, Reattach, Result};
 use std::{
     convert::Infallible,
     future::pending,
-    sync::{Arc, OnceLock},
+    sync::{Arc, atomic::Ordering::SeqCst},
     time::Duration,
 };
 use tokio::{
@@ -22,6 +22,12 @@ use tokio::{
     task::coop::consume_budget,
     time::{Instant, timeout_at},
 };
+
+/// Where a command comes from.
+pub(super) enum Source {
+    Start(Exec),
+    Running(Reattach),
+}
 
 pub(super) struct Pump {
     pub(super) state: Arc<State>,
@@ -37,10 +43,15 @@ impl Pump {
         self,
         workers: Workers,
         instance: Arc<Held<Box<dyn DynInstance>>>,
-        exec: Exec,
+        source: Source,
         pieces: Option<mpsc::Receiver<Bytes>>,
     ) -> Result<()> {
-        let spawned = guard(instance.get().spawn(&exec)).await;
+        // A terminal has no end: that nobody types any more is no news to it.
+        let closes = !matches!(&source, Source::Start(Exec { pty: Some(_), .. }));
+        let spawned = match &source {
+            Source::Start(exec) => guard(instance.get().spawn(exec)).await,
+            Source::Running(request) => guard(instance.get().reattach(request)).await,
+        };
         let (control, mut events) = match spawned.map(|(c, e)| (Arc::new(workers.hold(c)), workers.hold(e))) {
             Ok(both) => both,
             Err(error) => {
@@ -48,6 +59,9 @@ impl Pump {
                 return Err(error);
             }
         };
+        if let Some(id) = control.get().id() {
+            let _ = self.state.id.set(id);
+        }
         self.state.set_control(Some(Arc::clone(&control)));
         if let End::Starting = self.state.advance(|end| matches!(end, End::Starting).then_some(End::Running)) {
             let _ = self.state.begun.set(());
@@ -68,7 +82,7 @@ impl Pump {
         let ended = match pieces {
             None => output.await?,
             Some(pieces) => {
-                tokio::select! { ended = output => ended?, never = feed(pieces, &control, &self.state.input) => match never {} }
+                tokio::select! { ended = output => ended?, never = feed(pieces, &control, closes, &self.state) => match never {} }
             }
         };
         if !matches!(self.state.advance(|end| matches!(end, End::Running).then_some(End::Exited(ended))), End::Running)
@@ -105,16 +119,16 @@ async fn forward(out: &Outlet, event: Event) {
 }
 
 /// Never resolves: output alone ends a command.
-async fn feed(mut pieces: mpsc::Receiver<Bytes>, control: &Handle, fault: &OnceLock<Error>) -> Infallible {
+async fn feed(mut pieces: mpsc::Receiver<Bytes>, control: &Handle, closes: bool, state: &State) -> Infallible {
     let fed = async {
         while let Some(mut data) = pieces.recv().await {
             while !data.is_empty() {
                 guard(control.get().write(data.split_to(data.len().min(PIECE)))).await?;
             }
         }
-        guard(control.get().close_stdin()).await
+        if closes && !state.input_stays.load(SeqCst) { guard(control.get().close_stdin()).await } else { Ok(()) }
     };
-    let _ = fed.await.map_err(|error| fault.set(error));
+    let _ = fed.await.map_err(|error| state.input.set(error));
     drop(pieces);
     pending().await
 }

@@ -1,8 +1,11 @@
 //! How a command ended: decided once, by whoever moves it on first.
 
 use crate::{engine::Held, erase::DynControl};
-use sandbox_core::{Cause, Ended, Error, ErrorKind, Fate, Result, Status};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use sandbox_core::{Cause, Ended, Error, ErrorKind, Fate, ProcessId, Result, Status};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering::SeqCst},
+};
 use tokio::sync::watch;
 
 #[derive(Clone, Default)]
@@ -24,6 +27,12 @@ pub(crate) struct State {
     pub(crate) end: watch::Sender<End>,
     pub(crate) begun: OnceLock<()>,
     control: Mutex<Option<Handle>>,
+    /// What reaches it again.
+    pub(crate) id: OnceLock<ProcessId>,
+    /// The command outlives its handle.
+    stays: AtomicBool,
+    /// Its input too: the handle went without closing it.
+    pub(crate) input_stays: AtomicBool,
     /// Why input is no longer taken.
     pub(crate) input: OnceLock<Error>,
 }
@@ -58,6 +67,15 @@ impl State {
                 .with_fate(Fate::Dead)),
             _ => Ok(ended),
         });
+    }
+
+    /// From now on the command outlives its handle.
+    pub(crate) fn stay(&self) {
+        self.stays.store(true, SeqCst);
+    }
+
+    pub(crate) fn stays(&self) -> bool {
+        self.stays.load(SeqCst)
     }
 
     pub(crate) fn control(&self) -> Option<Handle> {

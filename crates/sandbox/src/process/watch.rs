@@ -18,10 +18,13 @@ use tokio::{
 
 /// When a command is to end, and how.
 pub(super) struct Plan {
-    pub(super) limit: Duration,
+    /// From outside; `None` where somebody else sees to it.
+    pub(super) limit: Option<Duration>,
     /// When TERM is sent from outside.
     pub(super) term: Option<Duration>,
     pub(super) kill_one: bool,
+    /// The limit is kept here also for a command that was left to itself.
+    pub(super) keeps: bool,
 }
 
 pub(super) struct Watch {
@@ -38,7 +41,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) async fn until_the_end(mut self, plan: Plan, mut work: Task<()>) {
         // Whether it may run is what its error says.
-        let must_end = |error: Error| Some(error.applied(true));
+        let must_end = |error: Error| Why::Ended(error.applied(true));
         let lingered = async {
             match (&mut self.lingers).await {
                 Ok(()) => sleep(LINGER + QUIET).await, // The pump is done by then, unless it computes.
@@ -47,13 +50,23 @@ impl Watch {
         };
         let mut stop = tokio::select! {
             biased;
-            told = &mut work => done(told).err(),
-            reason = self.life.ending() => must_end(reason),
+            told = &mut work => match done(told) {
+                Ok(()) => Why::Over,
+                Err(error) if self.state.stays() => Why::Lost(error),
+                Err(error) => Why::Ended(error),
+            },
+            reason = self.life.ending() => match self.state.stays() && !self.life.is_to_be_destroyed() {
+                true => Why::Lost(reason),
+                false => must_end(reason),
+            },
             reason = self.stops.done() => must_end(reason),
             error = deadline(&self.s, &self.state, &self.life, plan.limit) => must_end(error),
-            () = ask_to_end(&self.s, &self.state, plan.term) => None,
-            () = self.out.closed() => must_end(Error::new(ErrorKind::Gone, "its `Process` was dropped while it ran")),
-            () = lingered => None,
+            () = ask_to_end(&self.s, &self.state, plan.term) => Why::Over,
+            () = dropped(&self.out, &self.state, plan.keeps) => match self.state.stays() {
+                true => Why::Lost(Error::new(ErrorKind::Gone, "nobody watches the command any more")),
+                false => must_end(Error::new(ErrorKind::Gone, "its `Process` was dropped while it ran")),
+            },
+            () = lingered => Why::Over,
         };
         let before = self.state.advance(|end| matches!(end, End::Starting | End::Running).then_some(End::Ending));
         if let End::Exited(ended) = before {
@@ -66,7 +79,14 @@ impl Watch {
                 None => return self.state.over_by_itself(ended),
             }
         }
-        let (Some(error), false) = (stop, matches!(before, End::Over(_))) else { return };
+        let error = match stop {
+            _ if matches!(before, End::Over(_)) => return,
+            Why::Over => return,
+            Why::Ended(error) => error,
+            // It may run on, and is left to.
+            Why::Lost(error) if self.state.begun.get().is_none() => return self.state.over(Err(error)),
+            Why::Lost(error) => return self.state.over(Err(error.with_fate(Fate::Unknown))),
+        };
         let (state, tell) = (Arc::clone(&self.state), self.s.limits.tell);
         let mut ending = pin!(self.end(plan.kill_one, matches!(before, End::Starting), error.clone()));
         let end = match timeout(tell, &mut ending).await {
@@ -124,6 +144,16 @@ impl Watch {
     }
 }
 
+/// Why a command is watched no longer.
+enum Why {
+    /// It has ended, or is about to by itself.
+    Over,
+    /// It has to end.
+    Ended(Error),
+    /// It is only watched, and that is over.
+    Lost(Error),
+}
+
 /// What an end that was not the program's own came to.
 enum Ending {
     NeverRan,
@@ -135,7 +165,8 @@ enum Ending {
 /// Resolves with the error of a command that is not over in time. A clock of the backend's own may run ahead of a start that
 /// is on its way, so it is given a moment of real time first. In a frozen sandbox nothing can be seen to die: what is late by
 /// then ends when it goes on, or with the sandbox.
-async fn deadline(s: &Arc<Spawner>, state: &State, life: &Life, limit: Duration) -> Error {
+async fn deadline(s: &Arc<Spawner>, state: &State, life: &Life, limit: Option<Duration>) -> Error {
+    let Some(limit) = limit else { return pending().await };
     if s.has_clock() {
         let mut end = state.end.subscribe();
         let _ = timeout(limit.min(START), end.wait_for(|end| !matches!(end, End::Starting))).await;
@@ -143,6 +174,14 @@ async fn deadline(s: &Arc<Spawner>, state: &State, life: &Life, limit: Duration)
     let late = s.deadline(limit).await;
     life.running().await;
     late
+}
+
+/// Resolves when nobody holds the command any more, and nothing is to be kept for it.
+async fn dropped(out: &Outlet, state: &State, keeps: bool) {
+    out.closed().await;
+    if state.stays() && keeps {
+        pending().await
+    }
 }
 
 /// Never resolves: the program's own end is what is hoped for.

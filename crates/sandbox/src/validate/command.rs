@@ -1,8 +1,8 @@
 //! A command against the facts of its sandbox.
 
-use super::{joined, name, need};
+use super::{joined, name, need, pty};
 use crate::{Command, Overrides};
-use sandbox_core::{Capability, Error, ErrorKind, Exec, Facts, Result, Stdin};
+use sandbox_core::{Capability, Error, ErrorKind, Exec, Facts, Reattach, Result, Stdin};
 use std::{collections::BTreeMap, time::Duration};
 
 /// What a command is resolved against.
@@ -34,10 +34,18 @@ pub(crate) fn resolve(command: Command, overrides: &Overrides, place: &Place<'_>
         name::user(user)?;
         need(facts, Capability::User)?;
     }
-    match command.stdin {
-        Stdin::Null => {}
-        Stdin::Pipe => need(facts, Capability::Stdin)?,
-        _ => need(facts, Capability::StdinWhole)?,
+    if let Some(size) = command.pty {
+        pty::size(size)?;
+        need(facts, Capability::Pty)?;
+    }
+    match (&command.stdin, command.pty) {
+        (Stdin::Whole(_), Some(_)) => {
+            return Err(Error::invalid("a terminal has no end, so its input cannot be given whole")
+                .with_hint("start it, `write` the input, and end it with a `\\x04` of its own"));
+        }
+        (Stdin::Null, _) | (_, Some(_)) => {}
+        (Stdin::Pipe, None) => need(facts, Capability::Stdin)?,
+        (_, None) => need(facts, Capability::StdinWhole)?,
     }
     let base = overrides.cwd.as_deref().map(|own| joined(cwd, own)).transpose()?;
     let exec_cwd = match command.cwd {
@@ -45,11 +53,26 @@ pub(crate) fn resolve(command: Command, overrides: &Overrides, place: &Place<'_>
         None => base,
     };
     let mut exec = Exec::new(command.argv);
-    (exec.env, exec.cwd, exec.user, exec.stdin) = (env.into_iter().collect(), exec_cwd, user, command.stdin);
+    (exec.env, exec.cwd, exec.user) = (env.into_iter().collect(), exec_cwd, user);
+    exec.stdin = if command.pty.is_some() { Stdin::Pipe } else { command.stdin };
+    exec.pty = command.pty;
     exec.timeout = timeout(command.timeout, place)?;
     exec.grace = grace(command.grace, exec.timeout, facts)?;
     exec.output_limit = output_limit(command.output_limit, facts)?;
     Ok(exec)
+}
+
+/// The command that is to be reached again.
+pub(crate) fn reattach(request: Reattach, facts: &Facts) -> Result<Reattach> {
+    need(facts, Capability::Reattach)?;
+    let id = request.id.as_str();
+    if id.is_empty() || id.len() > 1024 || id.chars().any(char::is_control) {
+        return Err(Error::invalid(format!("`{}` is not the id of a command", id.escape_debug()))
+            .with_hint("use an id as `Process::id` or `Process::detach` gives it"));
+    }
+    // The default is cut to what the wire carries; what was asked for is not.
+    let limit = output_limit(Some(request.output_limit).filter(|asked| *asked != OUTPUT_LIMIT), facts)?;
+    Ok(request.output_limit(limit))
 }
 
 fn timeout(asked: Option<Duration>, place: &Place<'_>) -> Result<Duration> {

@@ -2,10 +2,12 @@
 
 mod command;
 mod name;
+mod pty;
 mod spec;
 
-pub(crate) use command::{Place, resolve};
+pub(crate) use command::{Place, reattach, resolve};
 pub(crate) use name::{absolute, id, joined, label_query, labels, snapshot};
+pub(crate) use pty::size;
 pub(crate) use spec::{extension, network, spec};
 
 use sandbox_core::{Capability, Error, Facts, Result, Support};
@@ -16,6 +18,9 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::KillOne => "drop the process: the command ends with its sandbox",
         Capability::Term => "leave out `grace`; at the timeout the command is killed",
         Capability::Stdin => "give all of the input at the start, with `Command::input`",
+        Capability::Pty => "leave out `pty`; stdout and stderr then come apart",
+        Capability::Reattach => "keep the `Process`, or let the command write to files that are read later",
+        Capability::Watch => "list the directory from time to time",
         Capability::User => "leave out the user; the image's own is used",
         Capability::Labels => "leave out the labels",
         Capability::Pause => "leave it running; its lifetime goes on either way",

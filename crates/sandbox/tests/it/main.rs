@@ -16,6 +16,7 @@ mod phase;
 mod process;
 mod reach;
 mod ready;
+mod reattach;
 mod registry;
 mod stdin;
 mod teardown;

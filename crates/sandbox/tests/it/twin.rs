@@ -8,7 +8,8 @@ use crate::common::{
 };
 use bytes::Bytes;
 use sandbox::{
-    Capability, ErrorKind, ForkSandbox, NetworkPolicy, Overrides, Query, Sandbox, SetMeta, Signal, Spec, TakeSnapshot,
+    Capability, ErrorKind, ForkSandbox, NetworkPolicy, Overrides, PtySize, Query, Reattach, Sandbox, SetMeta, Signal,
+    Spec, TakeSnapshot, WatchDir,
 };
 use sandbox_core::{Attempt, Body};
 
@@ -54,6 +55,10 @@ async fn every_method_of_an_adapter_is_reached() {
     crate::common::until("stdin is closed", || said.count("close stdin") == 1).await;
     process.kill().await.unwrap();
     drop(process);
+    let process = sandbox.start(any().pty(PtySize::default())).await.unwrap();
+    process.resize(PtySize::new(100, 40)).await.unwrap();
+    let again = sandbox.reattach(Reattach::new(process.id().unwrap())).await.unwrap();
+    drop((process, again));
     let files = sandbox.files();
     assert_eq!(files.read("/x").await.unwrap(), "content");
     files.write("/x", "y").await.unwrap();
@@ -63,6 +68,7 @@ async fn every_method_of_an_adapter_is_reached() {
     files.remove("/x").await.unwrap();
     files.rename("/x", "/y").await.unwrap();
     files.set_meta(SetMeta::new("/x").mode(Some(0o600))).await.unwrap();
+    drop(files.watch(WatchDir::new("/x")).await.unwrap());
     sandbox.pause().await.unwrap();
     sandbox.resume().await.unwrap();
     sandbox.extend(ms(60_000)).await.unwrap();

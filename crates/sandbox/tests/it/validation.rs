@@ -6,7 +6,7 @@ use crate::common::{
 };
 use sandbox::{
     Amount, Capability, Client, Command, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Mode, NetworkPolicy,
-    Overrides, Query, Resource, Resources, Rule, Sandbox, Spec,
+    Overrides, PtySize, Query, Resource, Resources, Rule, Sandbox, Spec,
 };
 use std::time::Duration;
 
@@ -291,6 +291,20 @@ async fn directories_of_a_command_and_of_a_view() {
 async fn inputs() {
     absent_for(Capability::StdinWhole, any().input("x")).await;
     absent_for(Capability::Stdin, any().pipe()).await;
+}
+
+#[tokio::test]
+async fn terminals() {
+    absent_for(Capability::Pty, any().pty(PtySize::default())).await;
+    let can = |facts: Facts| facts.native([Capability::Pty]);
+    for (cols, rows) in [(0, 24), (80, 0), (0, 0)] {
+        let wrong = any().pty(PtySize::new(cols, rows));
+        commands(can, ErrorKind::InvalidArgument, wrong, any().pty(PtySize::new(1, 1))).await;
+    }
+    let whole = any().input("x").pty(PtySize::default());
+    // A terminal is typed on, also where nothing can be piped.
+    let fine = any().pipe().pty(PtySize::default());
+    commands(|facts| can(facts).absent(Capability::Stdin, "scripted"), ErrorKind::InvalidArgument, whole, fine).await;
 }
 
 #[tokio::test]

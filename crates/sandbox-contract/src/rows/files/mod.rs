@@ -9,11 +9,12 @@ mod meta;
 mod named;
 mod refused;
 mod trees;
+mod watch;
 
 pub(super) use host::pattern;
 
 use crate::row::{Row, row};
-use sandbox_core::Capability::{AtomicWrite, FileMeta, FileStream, Files, Run, Tree, User};
+use sandbox_core::Capability::{AtomicWrite, FileMeta, FileStream, Files, Run, Tree, User, Watch};
 
 pub(crate) static ROWS: &[Row] = &[
     row!("files::text_bytes_and_nothing_come_back", content::come_back).needs(&[Files]),
@@ -73,4 +74,11 @@ pub(crate) static ROWS: &[Row] = &[
     row!("files::ten_thousand_files_up_and_down", trees::ten_thousand).needs(&[Tree]).limit(240),
     row!("files::memory_for_an_upload_is_bounded", content::memory_up).needs(&[Files, FileStream]).limit(300),
     row!("files::memory_for_a_download_is_bounded", content::memory_down).needs(&[Files, FileStream]).limit(300),
+    row!("files::watch_tells_of_changes_in_order", watch::in_order).needs(&[Files, Run, Watch]),
+    row!("files::watch_is_recursive_only_where_that_is_asked", watch::recursive).needs(&[Files, Run, Watch]),
+    row!("files::watch_loses_nothing_of_a_burst_in_silence", watch::a_burst).needs(&[Files, Run, Watch]),
+    row!("files::watch_of_what_is_no_directory_is_told", watch::of_what_is_not_there).needs(&[Files, Watch]),
+    row!("files::watch_ends_when_it_is_dropped", watch::dropped).needs(&[Files, Run, Watch]),
+    row!("files::watch_ends_with_its_sandbox", watch::ends_with_its_sandbox).needs(&[Files, Run, Watch]),
+    row!("files::watch_tells_of_attributes", watch::attributes).needs(&[Files, FileMeta, Watch]),
 ];

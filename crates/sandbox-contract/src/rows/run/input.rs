@@ -137,11 +137,13 @@ pub(super) async fn at_the_readers_pace(cx: &Ctx) -> Done {
 pub(super) async fn after_the_end(cx: &Ctx) -> Done {
     let sandbox = cx.sandbox().await?;
     let mut process = sandbox.start(cx.probes().succeed().pipe()).await?;
+    // `wait` closes what nobody has taken.
+    let Some(input) = process.take_input() else { fail!("a command with a pipe has no input") };
     let status = cx.within(30, "the end of a program that reads nothing", process.wait()).await??;
     expect_eq!(status, Status::Code(0), "the status");
     let until = Instant::now() + cx.secs(20);
     loop {
-        match cx.within(20, "a write after the end", process.write("late")).await? {
+        match cx.within(20, "a write after the end", input.write("late")).await? {
             Err(error) if error.kind() == ErrorKind::ConnectionLost => return Ok(()),
             Err(error) => fail!("a write after the end: expected `connection-lost`, got {error:?}"),
             Ok(()) => ensure!(Instant::now() < until, "writes after the end succeed for ever"),

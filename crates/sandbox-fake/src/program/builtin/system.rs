@@ -1,4 +1,4 @@
-//! `env`, `pwd`, `id`, `whoami`, `caps`, `date`, `eat`, `fork-bomb`.
+//! `env`, `pwd`, `id`, `whoami`, `caps`, `date`, `eat`, `fork-bomb`, `tty`, `stty`.
 
 use super::{Set, complain, usage};
 use crate::{program::Fork, world::EPOCH};
@@ -93,6 +93,21 @@ pub(super) fn add(set: &mut Set) {
                 complain(&p, "fork: resource temporarily unavailable").await;
             }
             p.sleep(Duration::from_millis(100)).await;
+        }
+    });
+    set.add("tty", |p| async move {
+        let terminal = p.is_terminal(0);
+        p.print(if terminal { "/dev/pts/0\n" } else { "not a tty\n" }).await;
+        i32::from(!terminal)
+    });
+    set.add("stty", |p| async move {
+        match (p.arg(1), p.terminal_size().filter(|_| p.is_terminal(0))) {
+            (Some("size"), Some(size)) => {
+                p.print(format!("{} {}\n", size.rows, size.cols)).await;
+                0
+            }
+            (_, None) => complain(&p, "inappropriate ioctl for device").await,
+            _ => usage(&p, "stty size").await,
         }
     });
 }

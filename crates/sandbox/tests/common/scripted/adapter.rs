@@ -5,10 +5,11 @@
 use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts, Fate,
-    FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
-    OpenPort, Page, Pause, PutTree, Query, ReadFile, Remove, Rename, Restart, Result, Resume, SandboxId, Secret,
-    SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WriteFile,
+    Attempt, Backend, Body, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts,
+    Fate, FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
+    OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
+    Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot,
+    Tasks, WatchDir, WriteFile,
 };
 use std::sync::Arc;
 
@@ -128,6 +129,11 @@ impl Instance for Methods {
         Ok((Handle(Arc::clone(&self.0)), Stream(Arc::clone(&self.0), 0)))
     }
 
+    async fn reattach(&self, _: &Reattach) -> Result<(Handle, Stream)> {
+        self.0.notes.say("reattach");
+        Ok((Handle(Arc::clone(&self.0)), Stream(Arc::clone(&self.0), 0)))
+    }
+
     async fn gone(&self) -> Error {
         self.0.notes.say("gone");
         (self.0.script.gone)(()).await
@@ -224,6 +230,11 @@ impl Instance for Methods {
         Ok(())
     }
 
+    async fn watch(&self, _: &WatchDir) -> Result<Changes> {
+        self.0.notes.say("watch");
+        (self.0.script.watch)(()).await
+    }
+
     async fn stat_tree(&self, request: &Stat) -> Result<FileInfo> {
         self.0.notes.say("stat tree");
         Ok(FileInfo::new(request.path.as_str(), FileKind::File, 7))
@@ -241,6 +252,11 @@ impl Instance for Methods {
 }
 
 impl Control for Handle {
+    fn id(&self) -> Option<ProcessId> {
+        self.0.notes.say("id");
+        Some(ProcessId::new("c"))
+    }
+
     async fn kill(&self) -> Result<Fate> {
         self.0.notes.say("kill");
         (self.0.script.kill)(()).await
@@ -258,6 +274,11 @@ impl Control for Handle {
 
     async fn close_stdin(&self) -> Result<()> {
         self.0.notes.say("close stdin");
+        Ok(())
+    }
+
+    async fn resize(&self, _: &Resize) -> Result<()> {
+        self.0.notes.say("resize");
         Ok(())
     }
 }

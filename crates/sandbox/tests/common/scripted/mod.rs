@@ -11,8 +11,8 @@ pub(crate) use steps::{Step, code, out, script};
 use bytes::Bytes;
 use sandbox::{Client, Limits};
 use sandbox_core::{
-    Attempt, Body, Boxed, Capability, Clock, Error, ErrorKind, Event, Exec, Facts, Fate, GetTree, Made, Page, PutTree,
-    Query, ReadFile, Result, SandboxId, Signal, Spec, WriteFile,
+    Attempt, Body, Boxed, Capability, Changes, Clock, Error, ErrorKind, Event, Exec, Facts, Fate, GetTree, Made, Page,
+    PutTree, Query, ReadFile, Result, SandboxId, Signal, Spec, WriteFile,
 };
 use std::{
     future::{Future, pending},
@@ -51,6 +51,7 @@ pub(crate) struct Script {
     pub(crate) write: Hook<Bytes, Result<()>>,
     pub(crate) read_file: Hook<ReadFile, Result<Body>>,
     pub(crate) write_file: Hook<(WriteFile, Body), Result<()>>,
+    pub(crate) watch: Hook<(), Result<Changes>>,
     pub(crate) put_tree: Hook<(PutTree, Body), Result<()>>,
     pub(crate) get_tree: Hook<GetTree, Result<Body>>,
     /// Told what is dropped: `backend`, `instance`, `control`, `events`.
@@ -81,6 +82,7 @@ pub(crate) fn script_of() -> Script {
         write: hook(|_| async { Ok(()) }),
         read_file: hook(|_| async { Ok(Bytes::from_static(b"content").into()) }),
         write_file: hook(|(_, body)| drained(body)),
+        watch: hook(|()| async { Ok(Changes::new(steps::Silence)) }),
         put_tree: hook(|(_, body)| drained(body)),
         get_tree: hook(|_| async { Err(Error::new(ErrorKind::PathNotFound, "scripted")) }),
         dropped: Box::new(|_| ()),

@@ -2,7 +2,7 @@
 
 use super::{Hook, error, hook};
 use bytes::Bytes;
-use sandbox_core::{Ended, ErrorKind, Event, Result, Status};
+use sandbox_core::{Change, ChangeSource, Ended, ErrorKind, Event, Result, Status};
 use std::{future::pending, time::Duration};
 
 #[derive(Clone)]
@@ -43,4 +43,13 @@ pub(crate) fn code(code: i32) -> Step {
 
 pub(crate) fn out(bytes: impl Into<Bytes>) -> Step {
     Step::Say(Event::Stdout(bytes.into()))
+}
+
+/// Nothing changes.
+pub(super) struct Silence;
+
+impl ChangeSource for Silence {
+    async fn next(&mut self) -> Result<Option<Change>> {
+        pending().await
+    }
 }

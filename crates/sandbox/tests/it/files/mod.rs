@@ -11,6 +11,7 @@ mod tars;
 mod tools;
 mod transfer;
 mod trees;
+mod watch;
 
 use crate::common::Host;
 use bytes::Bytes;
