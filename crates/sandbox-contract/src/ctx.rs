@@ -350,7 +350,7 @@ impl World {
     }
 
     pub(crate) fn taken(&self) -> TakeSnapshot {
-        let labels = self.has(Capability::SnapshotList).then(|| self.labels.clone()).unwrap_or_default();
+        let labels = if self.has(Capability::SnapshotList) { self.labels.clone() } else { Labels::default() };
         labels.into_iter().fold(TakeSnapshot::new(), |taken, (name, value)| taken.label(name, value))
     }
 

@@ -1,4 +1,5 @@
 //! The fake as a double of its users' tests.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use sandbox::{Client, Command, ErrorKind, Limits, Query, Retry, Sandbox, Spec};
 use sandbox_core::{Capability, Isolation, Status};

@@ -6,7 +6,10 @@ const GROUPS: &[(&str, &[Capability])] = &[
     ("Commands", &[Run, Argv, User, StdinWhole, Stdin, Stream, StreamExact, SignalStatus, OomStatus, Background]),
     ("Ending commands", &[KillOne, ProcessTree, Deadline, Term, Signals]),
     ("Files", &[Files, Tree, FileStream, FileMeta, AtomicWrite]),
-    ("Network", &[Deny, AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort, DynamicNetwork, Learn, Ports]),
+    (
+        "Network",
+        &[Deny, AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort, DynamicNetwork, Learn, Ports],
+    ),
     ("Sandboxes", &[Labels, List, Attach, Lifetime, Extend, OwnerLease, Pids]),
     ("States and copies", &[Pause, StopStart, Snapshot, SnapshotList, Fork]),
 ];

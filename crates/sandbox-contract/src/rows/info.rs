@@ -148,7 +148,7 @@ async fn what_a_probe_takes_away_is_refused(cx: &Ctx) -> Done {
     let of_the_backend = [Capability::List, Capability::Attach, Capability::SnapshotList];
     for capability in Capability::ALL.iter().filter(|one| cx.has(**one) && !of_the_backend.contains(one)) {
         let other = cx.without(*capability).await?;
-        refuses::check(&other, *capability).await.map_err(|stop| stop.during(capability.code()))?;
+        Box::pin(refuses::check(&other, *capability)).await.map_err(|stop| stop.during(capability.code()))?;
         cx.within(60, "the end of its client", other.client().close()).await??;
     }
     Ok(())

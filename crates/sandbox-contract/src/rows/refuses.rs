@@ -76,7 +76,7 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
         }
         Pause | Ports | Snapshot | Fork | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne
         | Term | Signals | Pty | Reattach | User | Files | Tree | FileMeta | Watch => {
-            inside(cx, capability).await?;
+            Box::pin(inside(cx, capability)).await?;
             return Ok(());
         }
         other => fail!("the suite does not know how to ask for {other}; add it to the refuses rows"),

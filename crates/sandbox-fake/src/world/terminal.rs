@@ -168,8 +168,8 @@ mod tests {
     use super::*;
 
     fn read(terminal: &mut Terminal) -> Option<Bytes> {
-        let mut cx = Context::from_waker(Waker::noop());
-        match terminal.poll_read(1000, &mut cx, &mut After::default()) {
+        let cx = Context::from_waker(Waker::noop());
+        match terminal.poll_read(1000, &cx, &mut After::default()) {
             Poll::Ready(line) => Some(line),
             Poll::Pending => None,
         }

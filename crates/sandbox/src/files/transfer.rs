@@ -175,8 +175,9 @@ impl Files {
             crate::validate::need(self.sandbox.facts(), Capability::Tree)?;
             options.compile()?;
             let path = self.path(&path.into())?;
-            let (root, members) = self.tree(&path).await?;
-            Unpack::new(self, &path, &root, host.as_ref(), options)?.all(members).await
+            // A future of users' should not be as large as what it reads into.
+            let (root, members) = Box::pin(self.tree(&path)).await?;
+            Box::pin(Unpack::new(self, &path, &root, host.as_ref(), options)?.all(members)).await
         };
         done.await.map_err(self.stamp("files.download_dir"))
     }

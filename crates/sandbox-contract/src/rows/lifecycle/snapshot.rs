@@ -153,6 +153,6 @@ pub(super) async fn forks_nobody_waits_for(cx: &Ctx) -> Done {
 
 /// With the labels of this trial.
 fn fork(cx: &Ctx) -> ForkSandbox {
-    let labels = cx.has(Capability::Labels).then(|| cx.labels().clone()).unwrap_or_default();
+    let labels = if cx.has(Capability::Labels) { cx.labels().clone() } else { crate::Labels::default() };
     labels.into_iter().fold(ForkSandbox::new(), |fork, (name, value)| fork.label(name, value))
 }
