@@ -38,6 +38,7 @@ pub struct FakeSandbox {
 }
 
 impl FakeSandbox {
+    #[cfg(feature = "faults")]
     pub(crate) fn owned(kernel: &Arc<Kernel>, room: u64) -> Self {
         Self { kernel: Arc::clone(kernel), room, id: id_of(room), owner: AtomicBool::new(true) }
     }

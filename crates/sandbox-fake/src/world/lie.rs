@@ -2,7 +2,6 @@
 
 /// See the variants of the same names in `Fault`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only a lying fake tells them"))]
 pub(crate) enum Lie {
     DestroyLeavesDaemons,
     FilesAreShared,
