@@ -6,8 +6,7 @@ use crate::{
 };
 use clap::Args;
 use sandbox::{
-    Client, Command, Error, ErrorKind, Fate, NetworkPolicy, ProcessEvent, Query, Registry, Resources, Result, Sandbox,
-    Spec,
+    Client, Command, Error, ErrorKind, Fate, Isolation, ProcessEvent, Query, Registry, Resources, Result, Sandbox, Spec,
 };
 use sandbox_fake::FakeProvider;
 use serde::Serialize;
@@ -113,11 +112,10 @@ impl Steps {
 
     /// What a backend cannot do is refused before anything is made.
     async fn refusal(&mut self, client: &Client) -> Result<()> {
-        let rule = "example.com:443".parse()?;
-        let refused = client.create(spec().network(NetworkPolicy::Allow(vec![rule]))).await;
-        let error = refused.err().ok_or_else(|| wrong("a rule that cannot be enforced was taken"))?;
-        ensure(error.kind() == ErrorKind::Unsupported, "the refusal is of another kind")?;
-        self.saw("ask for a network rule that this backend cannot enforce", [error.to_string()]);
+        let refused = client.create(spec().isolation(Isolation::MicroVm)).await;
+        let error = refused.err().ok_or_else(|| wrong("a tier that the backend does not have was taken"))?;
+        ensure(error.kind() == ErrorKind::IsolationTooWeak, "the refusal is of another kind")?;
+        self.saw("ask for an isolation that this backend does not have", [error.to_string()]);
         Ok(())
     }
 

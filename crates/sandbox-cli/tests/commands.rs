@@ -32,7 +32,7 @@ fn every_command_answers_programs_with_what_it_tells_people() {
 fn the_demo_does_the_main_job_and_leaves_nothing() {
     let done = run(&mut sandbox(["demo"]));
     assert_eq!((done.code, done.err()), (Some(0), String::new()), "{done:?}");
-    for part in ["3 the", "[execution-timeout]", "[unsupported]", "nothing is left"] {
+    for part in ["3 the", "[execution-timeout]", "[isolation-too-weak]", "nothing is left"] {
         assert!(done.out().contains(part), "{part}: {}", done.out());
     }
 }
