@@ -29,7 +29,13 @@ pub(crate) async fn download(sandbox: &Sandbox, item: &Transfer) -> Result<Vec<S
     if is_directory(sandbox, &item.inside).await? {
         return Ok(files.download_dir(item.inside.as_str(), &item.host).await?.skipped);
     }
-    let name = Path::new(&item.inside).file_name().filter(|_| item.host.is_dir());
+    let named = item.host.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if named {
+        std::fs::create_dir_all(&item.host).map_err(|error| {
+            Error::new(ErrorKind::NotADirectory, format!("cannot make `{}` on this host: {error}", item.host.display()))
+        })?;
+    }
+    let name = Path::new(&item.inside).file_name().filter(|_| named || item.host.is_dir());
     let target = name.map_or_else(|| item.host.clone(), |name| item.host.join(name));
     files.download(item.inside.as_str(), target).await?;
     Ok(Vec::new())

@@ -61,6 +61,9 @@ impl Plan {
         }
         let mut command = match (args.shell, args.command.split_first()) {
             (Some(text), _) => Command::shell(text),
+            (None, Some((program, _))) if program.is_empty() => {
+                return Err(Error::invalid("the program is empty").with_hint("write its name after --"));
+            }
             (None, Some((program, rest))) => Command::new(program).args(rest),
             (None, None) => {
                 return Err(Error::invalid("there is no program to run").with_hint("write -- CMD, or --shell TEXT"));
@@ -70,10 +73,15 @@ impl Plan {
             command = command.env(name, value);
         }
         if let Some(dir) = args.workdir {
+            if dir.is_empty() {
+                return Err(Error::invalid("the working directory is empty").with_hint("leave --workdir out"));
+            }
             command = command.cwd(dir);
         }
         if let Some(timeout) = args.timeout {
             command = command.timeout(timeout);
+            // What is too long for the lifetime is refused with the spec, before anything is made.
+            spec = spec.command_timeout(timeout);
         }
         Ok(Self { spec, command, uploads, downloads: args.download, output_limit: args.output_limit })
     }
@@ -107,10 +115,15 @@ fn readable(Transfer { host, inside }: Transfer) -> Result<Upload> {
     Ok(Upload { host, inside, directory })
 }
 
-/// What is there may be replaced; what is not there needs a directory to be in.
+/// A file that is there may be replaced; what is not there needs a directory to be in.
 fn writable(Transfer { host, .. }: &Transfer) -> Result<()> {
-    if host.exists() {
-        return Ok(());
+    if let Ok(there) = fs::metadata(host) {
+        if there.is_dir() || there.is_file() {
+            return Ok(());
+        }
+        let message =
+            format!("`{}` on this host is neither a file nor a directory, and is not replaced", host.display());
+        return Err(Error::new(ErrorKind::NotAFile, message).with_hint("name another target"));
     }
     let parent = match host.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -133,7 +146,7 @@ fn on_host(path: &Path, error: io::Error) -> Error {
         io::ErrorKind::PermissionDenied => {
             (ErrorKind::PermissionDenied, format!("not readable on this host: `{path}`"))
         }
-        _ => (ErrorKind::Internal, format!("cannot look at `{path}` on this host: {error}")),
+        _ => (ErrorKind::InvalidArgument, format!("cannot look at `{path}` on this host: {error}")),
     };
     Error::new(kind, message).with_source(error)
 }

@@ -79,16 +79,12 @@ impl Report {
             self.add(payload);
             return self.end(status, code);
         }
-        _ = write(&payload.words());
-        code
+        told(&payload.words(), code)
     }
 
     /// Writes the last document, and gives the code to end with.
     pub(crate) fn end(self, status: &str, code: u8) -> u8 {
-        if let Some(last) = self.last(status, code) {
-            _ = write(&last);
-        }
-        code
+        self.last(status, code).map_or(code, |last| told(&last, code))
     }
 
     /// The end of a command that failed before it did anything.
@@ -108,6 +104,19 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// Writes what a command came to. What nobody could be told is no success.
+fn told(text: &str, code: u8) -> u8 {
+    match write(text) {
+        Ok(()) => code,
+        Err(_) if code != 0 => code,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Own::Pipe.code(),
+        Err(error) => {
+            say("error", &format!("stdout takes no more: {error}"));
+            Own::Internal.code()
+        }
+    }
 }
 
 /// The host gives no runtime, so there is nothing to do anything with.

@@ -290,3 +290,48 @@ fn help_has_examples_and_the_table_of_codes() {
     let version = run(&mut sandbox(["--json", "--version"]));
     assert_eq!(version.documents()[0]["version"], env!("CARGO_PKG_VERSION"));
 }
+
+#[test]
+fn what_cannot_be_right_is_told_before_anything_is_made() {
+    let host = tempfile::tempdir().unwrap();
+    let socket = host.path().join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let special = format!("/etc/hostname:{}", socket.display());
+    let wrong: [(&str, &[&str]); 4] = [
+        ("a timeout over the lifetime", &["--timeout", "2h", "--", "true"]),
+        ("an empty program", &["--", ""]),
+        ("an empty working directory", &["--workdir", "", "--", "true"]),
+        ("a target that is no file", &["--download", &special, "--", "true"]),
+    ];
+    for (what, arguments) in wrong {
+        let done = run(&mut sandbox(fake(arguments)));
+        assert_eq!(done.code, Some(240), "{what}: {done:?}");
+        assert!(done.err().contains("sandbox: hint: "), "{what}: {done:?}");
+    }
+    let fine = run(&mut sandbox(fake(&["--timeout", "2h", "--lifetime", "3h", "--workdir", "/tmp", "--", "true"])));
+    assert_eq!(fine.code, Some(0), "the control: {fine:?}");
+}
+
+#[test]
+fn a_download_into_a_directory_that_is_not_there_makes_it() {
+    let host = tempfile::tempdir().unwrap();
+    let into = host.path().join("new");
+    let download = format!("/tmp/one:{}/", into.display());
+    let done = run(&mut sandbox(fake(&["--download", &download, "--shell", "echo 1 > /tmp/one"])));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(fs::read_to_string(into.join("one")).unwrap(), "1\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_list_that_nobody_gets_is_no_success() {
+    for arguments in
+        [&["ls", "--backend", "fake://"][..], &["--json", "ls", "--backend", "fake://"], &["explain", "gone"]]
+    {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let done = sandbox(arguments).stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let empty = arguments == ["ls", "--backend", "fake://"];
+        assert_eq!(done.status.code(), Some(if empty { 0 } else { 250 }), "{arguments:?}: {said}");
+    }
+}
