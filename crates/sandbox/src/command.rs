@@ -25,6 +25,8 @@ pub struct Command {
     pub(crate) timeout: Option<Duration>,
     pub(crate) grace: Option<Duration>,
     pub(crate) output_limit: Option<u64>,
+    /// A small command of our own, which ends soon once nobody waits for it.
+    pub(crate) ours: bool,
 }
 
 impl Command {
@@ -40,6 +42,7 @@ impl Command {
             timeout: None,
             grace: None,
             output_limit: None,
+            ours: false,
         }
     }
 

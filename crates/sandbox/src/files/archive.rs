@@ -8,9 +8,7 @@ use super::{
     way::split,
 };
 use bytes::{Bytes, BytesMut};
-use sandbox_core::{
-    Body, Chunks, Error, ErrorKind, FileInfo, FileKind, GetTree, PutTree, ReadFile, Result, Stat, WriteFile,
-};
+use sandbox_core::{Body, Chunks, Error, ErrorKind, FileKind, GetTree, PutTree, ReadFile, Result, WriteFile};
 use std::sync::Arc;
 use tar::EntryType;
 
@@ -46,7 +44,7 @@ impl Files {
             let Kind::Symlink(target) = &first.kind else { return Ok(Some((first, members))) };
             let dir = split(&at).map_or("/", |(dir, _)| dir);
             at = crate::validate::joined(dir, &String::from_utf8_lossy(target))?;
-            if self.is_blind(&at) {
+            if !self.archives_see(&at).await? {
                 return Ok(None);
             }
         }
@@ -103,16 +101,6 @@ impl Files {
             all.extend_from_slice(&piece);
         }
         Ok(Body::from(Bytes::from(all)))
-    }
-
-    /// What is at a path, without a command.
-    async fn look(&self, path: &str) -> Result<Option<FileInfo>> {
-        let stat = Stat::new(path);
-        match self.native("files.write", move |i| async move { i.get().stat_tree(&stat).await }).await {
-            Ok(there) => Ok(Some(there)),
-            Err(error) if error.kind() == ErrorKind::PathNotFound => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Makes the directory that a file goes into, unless it is there.

@@ -76,11 +76,26 @@ stat -c '%f %s %u %g %Y' "$p" || exit 1
 if [ -L "$p" ]; then readlink "$p"; fi
 "#;
 
+/// What is gone by the time it is looked at was not there.
 const LIST: &str = r#"
 there "$p"
 [ -d "$p" ] || exit 62
 { [ -r "$p" ] && [ -x "$p" ]; } || exit 64
-exec find "$p/." ! -name . -prune -exec stat -c "$2 %f %s %u %g %Y %n" {} +
+cd "$p" || exit 64
+for e in ./* ./.[!.]* ./..?*; do
+  if [ -e "$e" ] || [ -L "$e" ]; then printf '%s\0' "$e"; fi
+done | xargs -0 -r sh -c '
+f=$1
+shift
+stat -c "$f" "$@" && exit 0
+for e do
+  n=0
+  until stat -c "$f" "$e" > /dev/null; do
+    [ -e "$e" ] || [ -L "$e" ] || break
+    n=$((n + 1))
+    [ "$n" -lt 10 ] || exit 1
+  done
+done' sh "$2 %f %s %u %g %Y %n"
 "#;
 
 const MAKE_DIR: &str = r#"
@@ -307,7 +322,9 @@ impl Files {
 }
 
 fn script<const N: usize>(text: &str, args: [String; N]) -> Command {
-    Command::new("/bin/sh").arg("-c").arg([PRELUDE, text].concat()).arg("sh").args(args)
+    let mut command = Command::new("/bin/sh").arg("-c").arg([PRELUDE, text].concat()).arg("sh").args(args);
+    command.ours = true;
+    command
 }
 
 fn no_shell(error: Error) -> Error {

@@ -192,11 +192,11 @@ impl Files {
             (pace.body(None, move || packer.piece()), sent)
         };
         let (body, mut sent) = tar();
-        if self.tree_way(&path) == Way::Command {
+        if self.tree_way(&path).await? == Way::Command {
             self.command_put_tree(&path, body).await?;
             return Ok(sent.load(Ordering::Relaxed));
         }
-        if owner.0 != 0 && self.tree_is_blind_to_users() {
+        if owner.0 != 0 && self.are_archives() {
             self.command_writable(&path).await?;
         }
         match self.put_tree(path.clone(), body).await {
@@ -221,7 +221,7 @@ impl Files {
 
     /// The root of a tree, and what comes after it.
     async fn tree(&self, path: &str) -> Result<(Member, Members)> {
-        if self.tree_way(path) == Way::Archive {
+        if self.tree_way(path).await? == Way::Archive {
             if let Some(tree) = self.followed("files.download_dir", path).await? {
                 return Ok(tree);
             }
@@ -229,10 +229,5 @@ impl Files {
         let mut members = Members::new(self.command_get_tree(path).await?);
         let root = members.next().await?;
         root.map(|root| (root, members)).ok_or_else(|| Error::new(ErrorKind::Protocol, "the tree is empty"))
-    }
-
-    /// Where single files are not the provider's own, its trees are archives that heed no permissions.
-    fn tree_is_blind_to_users(&self) -> bool {
-        !self.sandbox.facts().is_native(Capability::Files)
     }
 }

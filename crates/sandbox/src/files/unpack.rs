@@ -12,7 +12,7 @@ use super::{
 use bytes::Bytes;
 use sandbox_core::{Body, Error, ErrorKind, ReadFile, Result};
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     path::{Component, Path, PathBuf},
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Unpack<'a> {
     /// The names that the tree's own members begin with.
     root: PathBuf,
     /// What this run has made, below the target.
-    made: HashSet<PathBuf>,
+    made: HashMap<PathBuf, Made>,
     /// Directories get their modes last, or nothing could be made in one that is read-only.
     modes: Vec<(PathBuf, u32)>,
     entries_left: u64,
@@ -60,7 +60,7 @@ impl<'a> Unpack<'a> {
             filter: options.compile()?,
             pace: Pace::of(files.lease()?),
             root: name,
-            made: HashSet::new(),
+            made: HashMap::new(),
             modes: Vec::new(),
             entries_left: options.max_entries,
             bytes_left: options.max_bytes,
@@ -90,6 +90,7 @@ impl<'a> Unpack<'a> {
 
     async fn one(&mut self, member: Member, path: PathBuf, members: &mut Members) -> Result<()> {
         let (target, whole) = (self.target.clone(), self.target.join(&path));
+        let mut made = Made::File;
         let parent = path.parent().unwrap_or_else(|| Path::new("")).to_path_buf();
         self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| too_much("entries", "max_entries"))?;
         match member.kind {
@@ -99,9 +100,8 @@ impl<'a> Unpack<'a> {
             }
             Kind::Symlink(link) => {
                 let link = text(&link)?;
-                inside(&parent, &link).map_err(|e| e.with_hint(format!("exclude `{}`", path.display())))?;
-                let step = move || host::directory(&target, &parent).and_then(|()| host::symlink(&link, &whole));
-                self.pace.host(step).await?;
+                self.link(&link, &path, &parent, whole).await?;
+                made = Made::Link(link);
             }
             Kind::File => {
                 self.pace.host(move || host::directory(&target, &parent)).await?;
@@ -119,21 +119,28 @@ impl<'a> Unpack<'a> {
                 }
             }
             Kind::Hard(link) => {
-                self.pace.host(move || host::directory(&target, &parent)).await?;
-                self.hard(&link, &path, whole, member.mode).await?;
+                let parent_of = parent.clone();
+                self.pace.host(move || host::directory(&target, &parent_of)).await?;
+                made = self.hard(&link, &path, &parent, whole, member.mode).await?;
             }
-            Kind::Other => {
-                self.report.skipped.push(path.to_string_lossy().into_owned());
-                return Ok(());
-            }
+            Kind::Other => made = Made::Nothing,
         }
-        self.report.files += 1;
-        self.made.insert(path);
+        match &made {
+            Made::Nothing => self.report.skipped.push(path.to_string_lossy().into_owned()),
+            _ => self.report.files += 1,
+        }
+        self.made.insert(path, made);
         Ok(())
     }
 
-    /// A hard link becomes a file of its own, with the content of what it is the same as.
-    async fn hard(&mut self, link: &[u8], path: &Path, whole: PathBuf, mode: u32) -> Result<()> {
+    async fn link(&self, link: &Path, path: &Path, parent: &Path, whole: PathBuf) -> Result<()> {
+        inside(parent, link).map_err(|e| e.with_hint(format!("exclude `{}`", path.display())))?;
+        let (target, parent, link) = (self.target.clone(), parent.to_path_buf(), link.to_path_buf());
+        self.pace.host(move || host::directory(&target, &parent).and_then(|()| host::symlink(&link, &whole))).await
+    }
+
+    /// A hard link becomes a file of its own, with the content of what it is the same as, or another link of the same text.
+    async fn hard(&mut self, link: &[u8], path: &Path, parent: &Path, whole: PathBuf, mode: u32) -> Result<Made> {
         let nowhere = || {
             let (path, link) = (path.display(), String::from_utf8_lossy(link));
             Error::new(
@@ -142,7 +149,16 @@ impl<'a> Unpack<'a> {
             )
         };
         let first = self.below(link)?.ok_or_else(nowhere)?;
-        if self.made.contains(&first) {
+        match self.made.get(&first) {
+            Some(Made::Link(link)) => {
+                let link = link.clone();
+                self.link(&link, path, parent, whole).await?;
+                return Ok(Made::Link(link));
+            }
+            Some(Made::Nothing) => return Ok(Made::Nothing),
+            Some(Made::File) | None => {}
+        }
+        if self.made.contains_key(&first) {
             let first = self.target.join(first);
             let source = self.pace.host(move || Source::own(&first)).await?;
             let mut landing = Landing::new(whole, Some(source.mode & 0o777), None);
@@ -153,7 +169,7 @@ impl<'a> Unpack<'a> {
                 landing = self.put(landing, piece.unwrap_or_default(), last).await?;
                 source = (!last).then_some(from);
             }
-            return Ok(());
+            return Ok(Made::File);
         }
         if self.filter.takes(&first, false) {
             return Err(nowhere());
@@ -161,7 +177,8 @@ impl<'a> Unpack<'a> {
         // Its content came under a name that was left out: it is asked for by this one.
         let own = format!("{}/{}", self.from.trim_end_matches('/'), path.to_string_lossy());
         let opened = self.files.opened("files.download_dir", ReadFile::new(own)).await?;
-        self.land(Landing::new(whole, Some(mode), None), opened.body).await
+        self.land(Landing::new(whole, Some(mode), None), opened.body).await?;
+        Ok(Made::File)
     }
 
     async fn land(&mut self, mut landing: Landing, mut body: Body) -> Result<()> {
@@ -184,6 +201,15 @@ impl<'a> Unpack<'a> {
         let below = path.strip_prefix(&self.root).map_err(|_| leaves(name))?;
         Ok((!below.as_os_str().is_empty()).then(|| below.to_path_buf()))
     }
+}
+
+/// What became of a member.
+enum Made {
+    File,
+    /// It points there.
+    Link(PathBuf),
+    /// It is no file, and was passed over.
+    Nothing,
 }
 
 /// The names of a path, whether it is said to be absolute or not.

@@ -2,7 +2,7 @@
 
 use super::Files;
 use crate::validate;
-use sandbox_core::{Capability, Error, ErrorKind, Result};
+use sandbox_core::{Capability, Error, ErrorKind, FileInfo, FileKind, Result, Stat};
 
 /// How an operation on a path goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,9 @@ impl Files {
         if self.is_native(path)? {
             return Ok(Way::Native);
         }
-        let tree = self.tree_way(path) == Way::Archive;
         // Archives are read and written by the provider, who heeds no permissions: only root may go that way.
-        Ok(if tree && self.ids().await?.0 == 0 { Way::Archive } else { Way::Command })
+        let archive = self.has_trees(path) && self.ids().await?.0 == 0 && self.archives_see(path).await?;
+        Ok(if archive { Way::Archive } else { Way::Command })
     }
 
     pub(super) fn is_native(&self, path: &str) -> Result<bool> {
@@ -32,9 +32,49 @@ impl Files {
         Ok(facts.is_native(Capability::Files) && !self.is_blind(path) && self.user().is_none())
     }
 
-    pub(super) fn tree_way(&self, path: &str) -> Way {
-        let native = self.sandbox.facts().is_native(Capability::Tree);
-        if native && !self.is_blind(path) && self.user().is_none() { Way::Archive } else { Way::Command }
+    /// How a whole tree goes.
+    pub(super) async fn tree_way(&self, path: &str) -> Result<Way> {
+        let archive = self.has_trees(path) && self.archives_see(path).await?;
+        Ok(if archive { Way::Archive } else { Way::Command })
+    }
+
+    fn has_trees(&self, path: &str) -> bool {
+        self.sandbox.facts().is_native(Capability::Tree) && !self.is_blind(path) && self.user().is_none()
+    }
+
+    /// Where single files are not the provider's own, its trees are archives: they heed no permissions, take `..` by the text
+    /// and see no other mounts.
+    pub(super) fn are_archives(&self) -> bool {
+        !self.sandbox.facts().is_native(Capability::Files)
+    }
+
+    /// Whether an archive finds at a path what a program in the sandbox does: no `..` in it, and no link on the way, which
+    /// may lead into a mount.
+    pub(super) async fn archives_see(&self, path: &str) -> Result<bool> {
+        if !self.are_archives() {
+            return Ok(true);
+        }
+        if self.is_blind(path) || path.split('/').any(|part| part == "..") {
+            return Ok(false);
+        }
+        for (end, _) in path.match_indices('/').skip(1) {
+            match self.look(&path[..end]).await? {
+                Some(there) if there.kind == FileKind::Symlink => return Ok(false),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is at a path, without a command.
+    pub(super) async fn look(&self, path: &str) -> Result<Option<FileInfo>> {
+        let stat = Stat::new(path);
+        match self.native("files.stat", move |i| async move { i.get().stat_tree(&stat).await }).await {
+            Ok(there) => Ok(Some(there)),
+            Err(error) if matches!(error.kind(), ErrorKind::PathNotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Of the view; what the backend does by itself is done as the sandbox's own.

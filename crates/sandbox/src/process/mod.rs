@@ -69,7 +69,7 @@ impl Process {
             let lease = sandbox.lease()?;
             validate::reattach(request, &lease.facts).map_err(lease.stamp("reattach"))?
         };
-        Self::launch(sandbox, Source::Running(request), "reattach")?.begun("reattach").await
+        Self::launch(sandbox, Source::Running(request), false, "reattach")?.begun("reattach").await
     }
 
     async fn begun(self, operation: &'static str) -> Result<Self> {
@@ -87,6 +87,7 @@ impl Process {
 
     /// Answers at once: whether the command runs is said with its first event.
     pub(crate) fn begin(sandbox: Sandbox, command: Command, operation: &'static str) -> Result<Self> {
+        let ours = command.ours;
         let exec = {
             let lease = sandbox.lease()?;
             let facts = &lease.facts;
@@ -94,28 +95,32 @@ impl Process {
                 Place { facts, cwd: &lease.cwd, timeout: lease.command_timeout, longest: sandbox.longest_command() };
             validate::resolve(command, sandbox.overrides(), &place).map_err(lease.stamp(operation))?
         };
-        Self::launch(sandbox, Source::Start(exec), operation)
+        Self::launch(sandbox, Source::Start(exec), ours, operation)
     }
 
-    fn launch(sandbox: Sandbox, source: Source, operation: &'static str) -> Result<Self> {
+    fn launch(sandbox: Sandbox, source: Source, ours: bool, operation: &'static str) -> Result<Self> {
         let lease = sandbox.lease()?;
         let (s, facts) = (Arc::clone(&lease.spawner), &lease.facts);
         let ticket = lease.life.enter().map_err(lease.stamp(operation))?;
         let inside = facts.has(Capability::Deadline);
+        let kill_one = facts.has(Capability::KillOne);
+        // It ends by itself once nobody reads or feeds it, and need not take its sandbox along.
+        let spared = if ours && !kill_one { s.limits.kill } else { Duration::ZERO };
         let (plan, limit, terminal, piped) = match &source {
             Source::Start(exec) => {
                 let plan = Plan {
                     limit: Some(exec.timeout.saturating_add(if inside { OUTSIDE_TRAILS } else { Duration::ZERO })),
                     term: exec.grace.filter(|_| !inside).map(|grace| exec.timeout - grace),
-                    kill_one: facts.has(Capability::KillOne),
+                    kill_one,
                     keeps: !inside,
+                    spared,
                 };
                 (plan, exec.output_limit, Some(exec.pty.is_some()), matches!(exec.stdin, Stdin::Pipe))
             }
             // Whoever started it sees to its deadline.
             Source::Running(request) => {
-                let kill_one = facts.has(Capability::KillOne);
-                (Plan { limit: None, term: None, kill_one, keeps: false }, request.output_limit, None, true)
+                let plan = Plan { limit: None, term: None, kill_one, keeps: false, spared };
+                (plan, request.output_limit, None, true)
             }
         };
         let (out, output) = queue::queue();

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) kill_one: bool,
     /// The limit is kept here also for a command that was left to itself.
     pub(super) keeps: bool,
+    /// How long it may go on after its handle was dropped.
+    pub(super) spared: Duration,
 }
 
 pub(super) struct Watch {
@@ -62,7 +64,7 @@ impl Watch {
             reason = self.stops.done() => must_end(reason),
             error = deadline(&self.s, &self.state, &self.life, plan.limit) => must_end(error),
             () = ask_to_end(&self.s, &self.state, plan.term) => Why::Over,
-            () = dropped(&self.out, &self.state, plan.keeps) => match self.state.stays() {
+            () = dropped(&self.out, &self.state, &plan) => match self.state.stays() {
                 true => Why::Lost(Error::new(ErrorKind::Gone, "nobody watches the command any more")),
                 false => must_end(Error::new(ErrorKind::Gone, "its `Process` was dropped while it ran")),
             },
@@ -177,10 +179,13 @@ async fn deadline(s: &Arc<Spawner>, state: &State, life: &Life, limit: Option<Du
 }
 
 /// Resolves when nobody holds the command any more, and nothing is to be kept for it.
-async fn dropped(out: &Outlet, state: &State, keeps: bool) {
+async fn dropped(out: &Outlet, state: &State, plan: &Plan) {
     out.closed().await;
-    if state.stays() && keeps {
+    if state.stays() && plan.keeps {
         pending().await
+    }
+    if !plan.spared.is_zero() {
+        sleep(plan.spared).await;
     }
 }
 

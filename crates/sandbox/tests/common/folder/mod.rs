@@ -49,6 +49,12 @@ impl Folder {
         self
     }
 
+    /// With nothing to kill one command by.
+    pub(crate) fn without_kill(mut self) -> Self {
+        self.facts = self.facts.absent(Capability::KillOne, "not asked for");
+        self
+    }
+
     /// Says that the user inside is this one.
     pub(crate) fn ids(mut self, uid: u32, gid: u32) -> Self {
         self.ids = (uid, gid);

@@ -55,6 +55,10 @@ impl Tar {
         self.add(EntryType::Link, name, target, b"")
     }
 
+    pub(super) fn fifo(self, name: &str) -> Self {
+        self.add(EntryType::Fifo, name, "", b"")
+    }
+
     pub(super) fn end(mut self) -> Bytes {
         self.0.resize(self.0.len() + 1024, 0);
         self.0.into()
@@ -109,6 +113,21 @@ async fn the_way_of_making_such_trees_makes_honest_ones_too() {
     let mode = fs::metadata(ground.target().join("d/f")).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode, 0o755, "no set-uid bit reaches the host");
     ground.assert_untouched("honest");
+}
+
+#[tokio::test]
+async fn hard_links_to_what_is_no_file_lose_nothing_else() {
+    let ground = Ground::new();
+    let tar = Tar::root().dir("t/d/").link("t/d/s", "../f").hard("t/d/s2", "t/d/s").fifo("t/p").hard("t/p2", "t/p");
+    let report = download(tar.file("t/f", b"x").end(), &ground.target()).await.unwrap();
+    assert_eq!((report.files, &*report.skipped), (3, &["p".to_string(), "p2".to_string()][..]));
+    assert_eq!(fs::read_link(ground.target().join("d/s2")).unwrap(), Path::new("../f"));
+    assert_eq!(fs::read(ground.target().join("f")).unwrap(), b"x");
+    // The text of a link means something else from another directory.
+    let tar = Tar::root().dir("t/d/").dir("t/d/e/").link("t/d/e/s", "../../f").hard("t/s2", "t/d/e/s").end();
+    let error = download(tar, &ground.target()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    ground.assert_untouched("hard links");
 }
 
 #[tokio::test]

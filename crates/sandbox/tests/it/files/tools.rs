@@ -1,8 +1,17 @@
 //! Tools of a sandbox that fail half-way, or lie.
 
-use crate::common::{Host, open_spec};
-use sandbox::{ErrorKind, Files};
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use crate::common::{Host, ms, open_spec, until};
+use bytes::Bytes;
+use sandbox::{Body, Chunks, Command, ErrorKind, Files, Result};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+};
 
 /// Files by commands, where one of the tools is this script.
 async fn with(tool: &str, script: &str) -> (Files, PathBuf, Host) {
@@ -52,11 +61,78 @@ async fn a_tree_that_was_not_packed_whole_is_an_error() {
 #[tokio::test]
 async fn a_listing_has_names_alone() {
     for (path, fine) in [("/d/name", true), ("/d/..", false), ("/d/.", false), ("/d/", false), ("", false)] {
-        let (files, dir, _host) = with("find", &format!("printf '%s 81a4 5 0 0 1 {path}\\n' \"${{9%% *}}\"")).await;
+        let (files, dir, _host) = with("stat", &format!("printf '%s 81a4 5 0 0 1 {path}\\n' \"${{2%% *}}\"")).await;
         fs::create_dir(dir.join("d")).unwrap();
+        fs::write(dir.join("d/name"), "").unwrap();
         match files.list("d").await {
             Ok(all) => assert!(fine && all[0].name == "name", "{path}: {all:?}"),
             Err(error) => assert!(!fine && error.kind() == ErrorKind::Protocol, "{path}: {error:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_given_up_spares_a_sandbox_whose_commands_cannot_be_killed_alone() {
+    let host = Host::of(|folder| folder.files_by_commands().without_kill());
+    let sandbox = host.sandbox().await;
+    let (files, dir) = (sandbox.files(), PathBuf::from(sandbox.cwd()));
+    fs::write(dir.join("large"), vec![b'x'; 40 << 20]).unwrap();
+    let mut body = files.open("large").await.unwrap();
+    assert!(body.next().await.unwrap().is_some());
+    drop(body);
+    assert!(tokio::time::timeout(ms(20), files.read("large")).await.is_err(), "given up");
+    let halves = |n: usize| if n == 0 { Some(Bytes::from(vec![b'y'; 1 << 20])) } else { None };
+    let body = Body::new(Some(2 << 20), HalfWay(0, halves));
+    assert!(tokio::time::timeout(ms(300), files.write_from("new", body)).await.is_err(), "given up");
+    tokio::time::sleep(ms(1500)).await;
+    assert!(sandbox.run(Command::new("true")).await.unwrap().success());
+    until("no temporary is left", || fs::read_dir(&dir).unwrap().count() == 1).await;
+    // The control: a command of the user's takes the sandbox along.
+    drop(sandbox.start(Command::new("sleep").arg("60")).await.unwrap());
+    until("it is gone", || crate::common::block_on(sandbox.run(Command::new("true"))).is_err()).await;
+}
+
+/// Hands out a part, and then nothing for ever.
+struct HalfWay(usize, fn(usize) -> Option<Bytes>);
+
+impl Chunks for HalfWay {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        self.0 += 1;
+        match (self.1)(self.0 - 1) {
+            Some(piece) => Ok(Some(piece)),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listing_beside_changes_is_of_what_stays() {
+    let (files, dir, host) = with("another", "").await;
+    for name in [".dot", "..dots", "a b", "-n", "*"] {
+        fs::write(dir.join(name), "x").unwrap();
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = std::thread::spawn({
+        let (stop, dir) = (Arc::clone(&stop), dir.clone());
+        move || {
+            while !stop.load(SeqCst) {
+                for n in 0..20 {
+                    fs::write(dir.join(format!("t{n}")), "").unwrap();
+                }
+                for n in 0..20 {
+                    fs::remove_file(dir.join(format!("t{n}"))).unwrap();
+                }
+            }
+        }
+    });
+    for _ in 0..40 {
+        let listed = files.list(".").await.unwrap();
+        let stays: Vec<_> = listed.iter().map(|one| &*one.name).filter(|name| !name.starts_with('t')).collect();
+        assert_eq!(stays, ["*", "-n", "..dots", ".dot", "a b"]);
+    }
+    stop.store(true, SeqCst);
+    busy.join().unwrap();
+    fs::create_dir(dir.join("empty")).unwrap();
+    assert!(files.list("empty").await.unwrap().is_empty());
+    drop(host);
 }
