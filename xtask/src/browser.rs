@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::process::output_within;
 
 /// The names that the tests look for too.
-const NAMES: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+const NAMES: [&str; 2] = ["chromium-headless-shell", "chromium"];
 
 pub(crate) fn run() -> Result<()> {
     for name in NAMES {

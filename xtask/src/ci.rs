@@ -24,11 +24,14 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<ExitCode> {
     }
     let due = plan(&lanes, &flags.lane, flags.nightly)?;
     let runner = runner::Runner::new(&root)?;
-    let watch = due.iter().any(|lane| lane.uses_docker()).then(|| leftovers::Watch::begin("docker"));
-    let mut outcomes: Vec<_> = due.into_iter().map(|lane| runner.run(lane)).collect();
-    // Where every lane was skipped, nothing could be left, and this would count as the one that ran.
-    if outcomes.iter().any(|outcome| !matches!(outcome.verdict, summary::Verdict::Skipped(_))) {
-        outcomes.extend(watch.map(leftovers::Watch::end));
+    let watch = leftovers::Watch::begin("docker");
+    let mut outcomes: Vec<_> = due.iter().map(|lane| runner.run(lane)).collect();
+    // Where no lane has used an engine, nothing could be left on one.
+    let used = |(lane, outcome): (&&Lane, &summary::Outcome)| {
+        lane.uses_docker() && !matches!(outcome.verdict, summary::Verdict::Skipped(_))
+    };
+    if due.iter().zip(&outcomes).any(used) {
+        outcomes.push(watch.end());
     }
     print!("\n{}", summary::table(&outcomes));
     let judged = summary::judge(&outcomes);

@@ -34,12 +34,12 @@ pub(crate) fn run() -> Result<()> {
 
 fn build(root: &Path) -> Result<PathBuf> {
     let status = Command::new("cargo")
-        .args(["build", "--locked", "--package", "sandbox-cli", "--bins", "--example", "construct"])
+        .args(["build", "--locked", "--package", "sandbox-cli", "--example", "construct"])
         .current_dir(root)
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "the example `construct` of sandbox-cli does not build: {status}");
-    Ok(root.join("target/debug/examples/construct"))
+    workspace::built("examples/construct")
 }
 
 /// What the program printed, and the calls that it and its threads made.

@@ -45,8 +45,6 @@ xflags::xflags! {
         }
         /// Writes a page for each kind of error, and the lock of their codes, to `docs/errors`.
         cmd errors {
-            /// Writes nothing, says what is out of date.
-            optional --check
         }
         /// Checks rules of this repository, by name; all of them by default.
         cmd gate {
@@ -89,8 +87,6 @@ xflags::xflags! {
         }
         /// Writes the workflows of `.github/workflows` from the lanes.
         cmd workflows {
-            /// Writes nothing, says what is out of date.
-            optional --check
         }
     }
 }

@@ -2,13 +2,11 @@
 
 mod budgets;
 mod deps;
-mod errors;
 mod lanes;
 mod providers;
 mod requirements;
 mod sources;
 mod words;
-mod workflows;
 
 use std::path::Path;
 
@@ -24,13 +22,13 @@ type Gate = (&'static str, fn(&Path) -> Result<Findings>);
 const GATES: &[Gate] = &[
     ("budgets", budgets::check),
     ("deps", deps::check),
-    ("errors", errors::check),
+    ("errors", crate::errors::check),
     ("lanes", lanes::check),
     ("providers", providers::check),
     ("requirements", requirements::check),
     ("sources", sources::check),
     ("words", words::check),
-    ("workflows", workflows::check),
+    ("workflows", crate::workflows::check),
 ];
 
 pub(crate) fn run(flags: &flags::Gate) -> Result<()> {

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         XtaskCmd::Construct(_) => succeed(construct::run()),
         XtaskCmd::ContractReport(flags) => succeed(contract_report::run(&flags)),
         XtaskCmd::Engine(_) => succeed(engine::run()),
-        XtaskCmd::Errors(flags) => succeed(errors::run(&flags)),
+        XtaskCmd::Errors(_) => succeed(errors::run()),
         XtaskCmd::Gate(flags) => succeed(gate::run(&flags)),
         XtaskCmd::Images(flags) => succeed(images::run(&flags)),
         XtaskCmd::Minimal(_) => succeed(minimal::run()),
@@ -58,8 +58,8 @@ fn main() -> ExitCode {
         XtaskCmd::Readme(_) => succeed(readme::run()),
         XtaskCmd::Template(_) => succeed(template::run()),
         XtaskCmd::Start(_) => succeed(start::run()),
-        XtaskCmd::Toolchain(flags) => toolchain::run(&flags),
-        XtaskCmd::Workflows(flags) => succeed(workflows::run(&flags)),
+        XtaskCmd::Toolchain(flags) => succeed(toolchain::run(&flags)),
+        XtaskCmd::Workflows(_) => succeed(workflows::run()),
     };
     match done {
         Ok(code) => code,

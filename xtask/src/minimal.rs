@@ -5,7 +5,6 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use xshell::{Shell, cmd};
 
 use crate::workspace;
 
@@ -41,15 +40,10 @@ fn copy(root: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(&to).with_context(|| format!("cannot empty {COPY}"))?;
     }
-    let shell = Shell::new()?;
-    shell.change_dir(root);
-    let list = cmd!(shell, "git ls-files -z --cached --others --exclude-standard -- Cargo.lock Cargo.toml crates")
-        .quiet()
-        .read()?;
-    for file in list.split('\0').filter(|file| !file.is_empty() && root.join(file).is_file()) {
-        let path = to.join(file);
+    for file in workspace::files(root, &["Cargo.lock", "Cargo.toml", "crates"])? {
+        let path = to.join(&file);
         fs::create_dir_all(path.parent().unwrap_or(&to)).with_context(|| format!("cannot make a folder for {file}"))?;
-        fs::copy(root.join(file), path).with_context(|| format!("cannot copy {file}"))?;
+        fs::copy(root.join(&file), path).with_context(|| format!("cannot copy {file}"))?;
     }
     let manifest = fs::read_to_string(root.join("Cargo.toml")).context("cannot read Cargo.toml")?;
     fs::write(to.join("Cargo.toml"), workspace::without_xtask(&manifest)?)

@@ -12,9 +12,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
-use xshell::{Shell, cmd};
 
-use crate::{flags, process::output_within, workspace::root};
+use crate::{
+    flags,
+    process::output_within,
+    workspace::{self, root},
+};
 
 const LIST: &str = "ci/mutations.toml";
 /// One build and a handful of rows, on a machine with other things to do.
@@ -91,10 +94,11 @@ impl Copy {
     /// Only what differs is written, so that builds of an earlier run are of use.
     fn of(from: &Path, to: &Path) -> Result<Self> {
         let copy = Self { tree: to.join("tree"), target: to.join("target"), report: to.join("report") };
-        let shell = Shell::new()?;
-        shell.change_dir(from);
-        let list = cmd!(shell, "git ls-files -z --cached --others --exclude-standard").quiet().read()?;
-        for name in list.split('\0').filter(|name| from.join(name).is_file()) {
+        let files = workspace::files(from, &[])?;
+        if copy.tree.exists() {
+            remove_others(&copy.tree, Path::new(""), &files.iter().map(PathBuf::from).collect())?;
+        }
+        for name in &files {
             let (content, path) = (fs::read(from.join(name))?, copy.tree.join(name));
             if fs::read(&path).is_ok_and(|there| there == content) {
                 continue;
@@ -143,8 +147,24 @@ impl Copy {
     }
 }
 
+/// A file that was renamed since the last run would be there twice, and a crate be a member still.
+fn remove_others(tree: &Path, below: &Path, keep: &BTreeSet<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(tree.join(below)).context("cannot list the copy")? {
+        let entry = entry.context("cannot list the copy")?;
+        let name = below.join(entry.file_name());
+        if entry.path().is_dir() {
+            remove_others(tree, &name, keep)?;
+        } else if !keep.contains(&name) {
+            fs::remove_file(entry.path()).with_context(|| format!("cannot remove {}", name.display()))?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use xshell::{Shell, cmd};
+
     use super::*;
 
     #[test]
@@ -172,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_what_git_has_and_takes_a_change_back() {
+    fn a_copy_has_what_git_has_and_tells_what_a_change_replaced() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let shell = Shell::new().unwrap();
         shell.change_dir(from.path());
@@ -185,6 +205,12 @@ mod tests {
         let copy = Copy::of(from.path(), to.path()).unwrap();
         assert!(copy.tree.join("src/a.rs").is_file() && !copy.tree.join("target").exists());
         let text = "[m]\nfile = 'src/a.rs'\nfind = 'x'\nreplace = 'y'\nrows = ['a::b']\n";
+        let again = Copy::of(from.path(), to.path()).unwrap();
+        fs::rename(from.path().join("src/a.rs"), from.path().join("src/b.rs")).unwrap();
+        let renamed = Copy::of(from.path(), to.path()).unwrap();
+        assert!(renamed.tree.join("src/b.rs").is_file() && !again.tree.join("src/a.rs").exists());
+        fs::rename(from.path().join("src/b.rs"), from.path().join("src/a.rs")).unwrap();
+        let copy = Copy::of(from.path(), to.path()).unwrap();
         let before = copy.mutate(&parse(text).unwrap()["m"]).unwrap();
         assert_eq!((&*before, &*fs::read_to_string(copy.tree.join("src/a.rs")).unwrap()), ("fn x() {}", "fn y() {}"));
     }

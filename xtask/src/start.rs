@@ -25,12 +25,12 @@ struct Taken {
 pub(crate) fn run() -> Result<()> {
     let root = workspace::root();
     let status = Command::new("cargo")
-        .args(["build", "--locked", "--package", "sandbox-cli", "--bins", "--example", "construct"])
+        .args(["build", "--locked", "--package", "sandbox-cli", "--bins"])
         .current_dir(&root)
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "sandbox-cli does not build: {status}");
-    let program = root.join("target/debug").join(if cfg!(windows) { "sandbox.exe" } else { "sandbox" });
+    let program = workspace::built(&format!("sandbox{}", std::env::consts::EXE_SUFFIX))?;
     let taken = measure(&program, &["--version"], TIMES)?;
     println!(
         "sandbox --version, of a build that is not optimised: {:.1} ms at best, {:.1} ms in the median of {TIMES}; goal {} ms, limit {} ms",

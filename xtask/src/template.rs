@@ -1,30 +1,32 @@
 //! `cargo xtask template`: copies the provider template out of the workspace, as a stranger would, and runs its suite.
 
-use std::{fs, path::Path, process::Command};
+use std::{env, fs, path::Path, process};
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::workspace::root;
 
 const FROM: &str = "templates/provider";
-const TO: &str = "target/template/provider";
 
 pub(crate) fn run() -> Result<()> {
-    let (root, to) = (root(), root().join(TO));
-    if to.exists() {
-        fs::remove_dir_all(&to).with_context(|| format!("cannot remove the old {TO}"))?;
-    }
-    copy(&root.join(FROM), &to)?;
+    // Outside, where neither our settings of cargo nor those of clippy are found.
+    let to = env::temp_dir().join(format!("provider-template-{}", process::id()));
+    let done = copied(&root(), &to);
+    let removed = fs::remove_dir_all(&to).with_context(|| format!("cannot remove {}", to.display()));
+    done.and(removed)
+}
+
+fn copied(root: &Path, to: &Path) -> Result<()> {
+    copy(&root.join(FROM), to)?;
     let manifest = to.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).context("the template has no Cargo.toml")?;
-    fs::write(&manifest, placed(&text, &root)?).context("cannot write the copy's Cargo.toml")?;
+    fs::write(&manifest, placed(&text, root)?).context("cannot write the copy's Cargo.toml")?;
     // The versions that everything else was tested with; what the copy does not need is left out by cargo.
     fs::copy(root.join("Cargo.lock"), to.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
     for arguments in [&["test", "--quiet"][..], &["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"]] {
-        let target = root.join("target/template/target");
-        let mut cargo = Command::new("cargo");
+        let mut cargo = process::Command::new("cargo");
         // Not what this run of cargo was told of its own workspace.
-        cargo.env_remove("CARGO_MANIFEST_DIR").env("CARGO_TARGET_DIR", target).current_dir(&to);
+        cargo.env_remove("CARGO_MANIFEST_DIR").env("CARGO_TARGET_DIR", root.join("target/template")).current_dir(to);
         let status = cargo.args(arguments).status().context("cannot run cargo")?;
         ensure!(status.success(), "cargo {} of the copied template failed: {status}", arguments.join(" "));
     }

@@ -1,9 +1,6 @@
 //! `cargo xtask toolchain`: another compiler than the one of this build, beside it and never in its place.
 
-use std::{
-    process::{Command, ExitCode},
-    time::Duration,
-};
+use std::{process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -13,13 +10,13 @@ use crate::{flags, process::output_within, workspace};
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Makes sure that the toolchain is there, and runs its cargo if there is something to run.
-pub(crate) fn run(flags: &flags::Toolchain) -> Result<ExitCode> {
+pub(crate) fn run(flags: &flags::Toolchain) -> Result<()> {
     let version = if flags.name == "newest" { newest()? } else { flags.name.clone() };
     ensure!(is_version(&version), "`{version}` is no version such as 1.85.0, nor `newest`");
     ensure_installed(&version)?;
     let Some(arguments) = flags.cargo.as_deref() else {
         println!("Rust {version} is there");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     println!("Rust {version}: cargo {arguments}");
     let status = Command::new("rustup")
@@ -31,7 +28,7 @@ pub(crate) fn run(flags: &flags::Toolchain) -> Result<ExitCode> {
         .status()
         .context("cannot run rustup")?;
     ensure!(status.success(), "cargo of Rust {version} failed: {status}");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// A channel such as `stable` would be brought up to date in place, under the feet of whatever is building with it.

@@ -11,6 +11,23 @@ pub(crate) fn root() -> PathBuf {
     xtask.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
+/// Something that cargo has built beside this program, wherever its target folder is.
+pub(crate) fn built(name: &str) -> Result<PathBuf> {
+    Ok(std::env::current_exe().context("this program is nowhere")?.with_file_name(name))
+}
+
+/// What git has or would take, of these paths or of everything: files that are there, no links.
+pub(crate) fn files(root: &Path, paths: &[&str]) -> Result<Vec<String>> {
+    let shell = Shell::new()?;
+    shell.change_dir(root);
+    let list = cmd!(shell, "git ls-files -z --cached --others --exclude-standard -- {paths...}").quiet().read()?;
+    let is_there = |name: &&str| {
+        let path = root.join(name);
+        !name.is_empty() && path.is_file() && !path.is_symlink()
+    };
+    Ok(list.split('\0').filter(is_there).map(str::to_string).collect())
+}
+
 /// The workspace's manifest without this program, for a copy of the workspace that is about the crates alone.
 pub(crate) fn without_xtask(manifest: &str) -> Result<String> {
     let members = r#"members = ["crates/*", "xtask"]"#;

@@ -137,7 +137,7 @@ pub(crate) fn refused(refusal: &clap::Error, arguments: &[OsString]) -> u8 {
             let text = text.strip_prefix("error: ").unwrap_or(&text);
             // What clap knows beyond the first line is its tip and the usage.
             let (message, rest) = text.split_once("\n\n").unwrap_or((text, ""));
-            let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+            let message = crate::table::flat(message);
             let rest: Vec<_> = rest.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
             let error = Error::invalid(message).with_hint(rest.join("; "));
             let mut report = Report::new(json);

@@ -7,6 +7,11 @@ use crate::{
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 use serde::Serialize;
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -34,8 +39,11 @@ impl Payload for Script {
 
 /// Prints the completions, and gives the code to end with.
 pub(crate) fn completions(args: &Completions, json: bool) -> u8 {
+    // A binary with providers of its own has a name of its own.
+    let called = env::args_os().next().map(PathBuf::from);
+    let name = called.as_deref().and_then(Path::file_stem).and_then(OsStr::to_str).unwrap_or("sandbox");
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "sandbox", &mut script);
+    clap_complete::generate(args.shell, &mut Cli::command(), name, &mut script);
     let script = Script { shell: args.shell.to_string(), script: String::from_utf8_lossy(&script).into_owned() };
     Report::new(json).give(&script, "ok", 0)
 }

@@ -38,7 +38,7 @@ pub(crate) struct Options {
 
 const EXAMPLES: &str = "\
 Examples:
-  SANDBOX_CONTRACT_REPORT=$PWD/report cargo test --test contract
+  rm -rf report; SANDBOX_CONTRACT_REPORT=$PWD/report cargo test --test contract
   sandbox conformance report
   sandbox conformance report --into docs
   sandbox conformance --into docs --check report

@@ -127,7 +127,7 @@ fn all() -> Vec<Meaning> {
     let bare = |code: &str, of, meaning: &str| Meaning {
         code: code.into(),
         of,
-        meaning: meaning.split_whitespace().collect::<Vec<_>>().join(" "),
+        meaning: crate::table::flat(meaning),
         fix: None,
         retry: None,
         may_have_applied: None,

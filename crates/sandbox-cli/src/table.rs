@@ -19,6 +19,11 @@ pub(crate) fn table(rows: &[impl AsRef<[String]>]) -> String {
     rows.iter().map(line).collect()
 }
 
+/// On one line, whatever was in it.
+pub(crate) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

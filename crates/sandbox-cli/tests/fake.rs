@@ -291,6 +291,7 @@ fn help_has_examples_and_the_table_of_codes() {
     assert_eq!(version.documents()[0]["version"], env!("CARGO_PKG_VERSION"));
 }
 
+#[cfg(unix)]
 #[test]
 fn what_cannot_be_right_is_told_before_anything_is_made() {
     let host = tempfile::tempdir().unwrap();

@@ -65,7 +65,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 /// # impl core::Backend for Mine {
 /// #     type Instance = No;
 /// #     fn info(&self) -> core::Facts { core::Facts::new("mine") }
-/// #     async fn create(&self, _: &core::Spec, _: &core::Attempt) -> core::Result<core::Made<No>> { todo!() }
+/// #     async fn create(&self, _: &core::Spec, _: &core::Attempt) -> core::Result<core::Made<No>> { Ok(core::Made::new(core::SandboxId::new("one"), No)) }
 /// #     async fn destroy(&self, _: &core::SandboxId) -> core::Result<()> { Ok(()) }
 /// # }
 /// sandbox_contract::contract_suite!(Mine);

@@ -24,12 +24,13 @@ use std::{
 
 /// The rows on one subject, for whoever wants verdicts in a program of their own; `contract_suite!` is this in a test harness.
 ///
-/// ```no_run
-/// # fn subject() -> sandbox_contract::Subject { unimplemented!() }
-/// let suite = sandbox_contract::Suite::new(subject);
-/// for row in sandbox_contract::rows() {
-///     let record = suite.run(row);
-///     println!("{}: {} {}", record.row, record.verdict, record.reason);
+/// ```
+/// fn all(subject: fn() -> sandbox_contract::Subject) {
+///     let suite = sandbox_contract::Suite::new(subject);
+///     for row in sandbox_contract::rows() {
+///         let record = suite.run(row);
+///         println!("{}: {} {}", record.row, record.verdict, record.reason);
+///     }
 /// }
 /// ```
 pub struct Suite {

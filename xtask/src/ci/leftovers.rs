@@ -46,7 +46,7 @@ impl Watch {
         loop {
             let now = match list(&self.program) {
                 Ok(now) => now,
-                Err(why) => return Verdict::Skipped(format!("no engine tells what is left: {why:#}")),
+                Err(why) => return Verdict::Fail(format!("no engine tells what is left: {why:#}")),
             };
             let left: Vec<_> = now.difference(&self.before).cloned().collect();
             if left.is_empty() {
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_is_gone_is_a_visible_skip() {
+    fn an_engine_that_is_gone_since_is_a_failure() {
         let folder = tempfile::tempdir().unwrap();
         let watch = begun(&engine(folder.path()));
         fs::remove_file(folder.path().join("ps")).unwrap();
         let verdict = watch.end().verdict;
-        assert!(matches!(&verdict, Verdict::Skipped(why) if why.contains("no engine tells")), "{verdict}");
+        assert!(matches!(&verdict, Verdict::Fail(why) if why.contains("no engine tells")), "{verdict}");
     }
 }

@@ -3,9 +3,9 @@
 use std::{env, fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use xshell::{Shell, cmd};
 
 use super::Findings;
+use crate::workspace;
 
 /// Hosts by their labels, since this file is checked too.
 const HOSTS: [&[&str]; 16] = [
@@ -38,18 +38,10 @@ struct Word {
 }
 
 pub(crate) fn check(root: &Path) -> Result<Findings> {
-    let shell = Shell::new()?;
-    shell.change_dir(root);
-    let list = cmd!(shell, "git ls-files -z --cached --others --exclude-standard").quiet().read()?;
     let (hosts, paths) = (hosts(), paths(root, env::var_os("HOME").as_deref().map(Path::new), &env::temp_dir()));
     let mut findings = Vec::new();
-    for name in list.split('\0').filter(|name| !name.is_empty()) {
-        let path = root.join(name);
-        // A file that was deleted but not yet committed, or a link that leads to another tracked file.
-        if !path.is_file() || path.is_symlink() {
-            continue;
-        }
-        let bytes = fs::read(&path).with_context(|| format!("cannot read {name}"))?;
+    for name in &workspace::files(root, &[])? {
+        let bytes = fs::read(root.join(name)).with_context(|| format!("cannot read {name}"))?;
         let text = String::from_utf8_lossy(&bytes);
         findings.extend(find(name, &text, &paths));
         if name != LOCK {

@@ -121,7 +121,7 @@ fn cell(text: &str) -> String {
 
 /// One line, in which nothing is a tag.
 fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
+    crate::table::flat(text).replace('<', "&lt;")
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ pub(crate) fn codes(backends: &[Column]) -> Vec<String> {
 pub(crate) fn meaning(code: &str) -> String {
     let known = Capability::ALL.iter().find(|capability| capability.code() == code);
     let meaning = known.map_or("unknown to this version", |capability| capability.meaning());
-    meaning.split_whitespace().collect::<Vec<_>>().join(" ")
+    crate::table::flat(meaning)
 }
 
 impl Conformance {

@@ -4,7 +4,10 @@ use super::{
     groups::grouped,
     model::{Column, Conformance, Support, Verdict, codes},
 };
-use crate::{report::Payload, table::table};
+use crate::{
+    report::Payload,
+    table::{flat, table},
+};
 use std::fmt::Write as _;
 
 impl Payload for Conformance {
@@ -53,10 +56,6 @@ fn cell(column: &Column, code: &str) -> String {
         ""
     };
     format!("{mark} {}{share}{doubt}", cell.support.word())
-}
-
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

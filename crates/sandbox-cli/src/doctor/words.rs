@@ -1,7 +1,7 @@
 //! The checkups for people.
 
 use super::{Check, Checkup, Checkups, Outcome, Told};
-use crate::{amount::amount, listed::words, report::Payload};
+use crate::{amount::amount, listed::words, report::Payload, table::flat};
 use sandbox::Capability;
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -95,8 +95,4 @@ fn by_reason(reasons: &BTreeMap<Capability, String>) -> Vec<(&str, Vec<Capabilit
         }
     }
     groups
-}
-
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -10,7 +10,7 @@ use std::{
 
 pub(crate) const MISSING: &str = "there is no Chromium: install the package chromium-headless-shell or chromium";
 
-const NAMES: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+const NAMES: [&str; 2] = ["chromium-headless-shell", "chromium"];
 
 /// What a page asks the browser's user for.
 #[derive(Debug, Clone, Copy)]
