@@ -3,7 +3,7 @@
 use crate::{
     double::Number,
     reattach,
-    world::{After, Kernel, State, Stream, gone, lock},
+    world::{After, Kernel, Lie, State, Stream, gone, lock},
 };
 use bytes::Bytes;
 use sandbox_core::{Cause, Control, Ended, Error, ErrorKind, Event, Events, Fate, ProcessId, Resize, Result, Signal};
@@ -125,11 +125,14 @@ impl FakeControl {
     }
 
     fn type_in(&self, data: &[u8], state: &mut State, after: &mut After) {
+        let silent = state.lie == Some(Lie::TerminalsDoNotEcho);
         let command = state.rooms.get_mut(&self.room).and_then(|room| room.commands.get_mut(&self.command));
         let Some(command) = command else { return };
         let Some(terminal) = &mut command.terminal else { return };
         let typed = terminal.type_in(data, after);
-        command.output.push(Stream::Stdout, &typed.echo, after);
+        if !silent {
+            command.output.push(Stream::Stdout, &typed.echo, after);
+        }
         let main = command.main;
         for signal in typed.signals {
             state.signal_group(self.room, self.command, main, signal, after);

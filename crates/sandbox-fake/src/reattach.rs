@@ -13,12 +13,17 @@ pub(crate) fn id(command: u64) -> ProcessId {
     ProcessId::new(format!("command-{command}"))
 }
 
+/// What it names.
+pub(crate) fn number(named: &ProcessId) -> Option<u64> {
+    let number = named.as_str().strip_prefix("command-").and_then(|number| number.parse::<u64>().ok());
+    number.filter(|number| id(*number) == *named)
+}
+
 /// One more who watches a command, from now on.
 pub(crate) fn reattach(kernel: &Arc<Kernel>, room: u64, request: &Reattach) -> Result<(FakeControl, FakeEvents)> {
     let unknown =
         || Error::new(ErrorKind::NotFound, format!("no command `{}` in the sandbox", request.id)).applied(false);
-    let number = request.id.as_str().strip_prefix("command-").and_then(|number| number.parse::<u64>().ok());
-    let number = number.filter(|number| id(*number) == request.id).ok_or_else(unknown)?;
+    let number = number(&request.id).ok_or_else(unknown)?;
     let (watcher, ended) = kernel.act(|state, _| {
         let entry = state.rooms.get_mut(&room).ok_or_else(gone)?;
         let ended = entry.ended.get(&number).copied();

@@ -23,7 +23,7 @@ pub(crate) static ROWS: &[Row] = &[
     row!("stream::a_pty_turns_ctrl_c_into_an_interrupt", ctrl_c).needs(&[Run, Stream, Pty]),
     row!("stream::a_pty_does_not_outlast_its_timeout", timeout).needs(&[Run, Stream, Pty]),
     row!("stream::a_dropped_pty_ends_its_command", dropped).needs(&[Run, Stream, Pty, KillOne]),
-    row!("stream::a_pty_that_cannot_be_is_refused", refused).needs(&[Run, Pty]),
+    row!("stream::a_pty_that_cannot_be_is_refused", refused).facade().needs(&[Run, Pty]),
 ];
 
 async fn is_a_terminal(cx: &Ctx) -> Done {

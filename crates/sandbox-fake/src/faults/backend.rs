@@ -2,10 +2,11 @@
 
 use super::{Fault, Liar, Lies, LyingSandbox, deaf};
 use crate::{Credential, FakeSandbox, config::number, world::lock};
+use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Honoured, Instance, Isolation,
-    IsolationFact, Listed, Made, NetworkPolicy, Page, Query, Resource, Result, SandboxId, SnapshotId, SnapshotPage,
-    Spec, Tasks, labels,
+    IsolationFact, Listed, Made, NetworkPolicy, Page, Query, Replay, Resource, Result, SandboxId, SnapshotId,
+    SnapshotPage, Spec, Tasks, WriteFile, labels,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ impl Backend for Liar {
             Fault::DenyIsEmulated => facts.emulated(Capability::Deny, "programs are asked not to"),
             Fault::TierWithoutSource => facts.isolation(IsolationFact::new(Isolation::None, "", "2026-11-30")),
             Fault::CapabilityWithoutItsBase => facts.absent(Capability::StdinWhole, "not here"),
+            Fault::ReplayIsOverstated => facts.replay(Replay::FromStart),
             Fault::DefaultsAreOthers => facts.resource(Resource::Memory, Honoured::limit(512 << 20).min(1)),
             _ => facts,
         }
@@ -80,6 +82,9 @@ impl Backend for Liar {
                     all.into_iter().for_each(|room| _ = state.set_policy(room, &policy, after));
                 });
             }
+            Fault::EngineSocketIsInside => {
+                made.instance.write_file(&WriteFile::new("/run/docker.sock"), Bytes::new().into()).await?;
+            }
             _ => {}
         }
         if lies.is(Fault::DestroyDoesNothing) {
@@ -94,7 +99,7 @@ impl Backend for Liar {
         };
         let mut spec = spec;
         spec.labels = labels;
-        Ok(self.wrap(made, spec, attempt.tasks()))
+        Ok(self.wrap(made, spec, attempt.tasks(), false))
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -153,13 +158,13 @@ impl Backend for Liar {
             let mut spec = Spec::new();
             spec.labels = labels;
             let made = self.0.fake.create(&spec, &Attempt::new("attach", Arc::default(), tasks.clone())).await?;
-            return Ok(self.wrap(made, spec, tasks.clone()));
+            return Ok(self.wrap(made, spec, tasks.clone(), true));
         }
         let mut made = self.0.fake.attach(id, tasks).await?;
         if let Some(room) = number(id).filter(|_| self.0.is(Fault::AttachedHandleOwns)) {
             made.instance = FakeSandbox::owned(self.0.fake.kernel(), room);
         }
-        Ok(self.wrap(made, Spec::new(), tasks.clone()))
+        Ok(self.wrap(made, Spec::new(), tasks.clone(), true))
     }
 
     async fn list(&self, query: &Query) -> Result<Page> {
@@ -198,15 +203,23 @@ impl Backend for Liar {
         spec.labels.clone_from(&request.labels);
         let made = match self.0.fault {
             Fault::ForkIsANew => self.0.fake.create(&spec, attempt).await?,
+            Fault::ForkLivesForAnHour => {
+                let mut request = request.clone();
+                request.lifetime = None;
+                self.0.fake.fork(source, &request, attempt).await?
+            }
             _ => self.0.fake.fork(source, request, attempt).await?,
         };
         if self.0.is(Fault::DestroyDoesNothing) {
             made.instance.detach().await?;
         }
-        Ok(self.wrap(made, spec, attempt.tasks()))
+        Ok(self.wrap(made, spec, attempt.tasks(), false))
     }
 
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        if self.0.is(Fault::DeletedSnapshotsStay) {
+            return Ok(());
+        }
         self.0.fake.delete_snapshot(id).await
     }
 
@@ -224,12 +237,12 @@ impl Backend for Liar {
 }
 
 impl Liar {
-    fn wrap(&self, made: Made<FakeSandbox>, spec: Spec, tasks: Tasks) -> Made<LyingSandbox> {
+    fn wrap(&self, made: Made<FakeSandbox>, spec: Spec, tasks: Tasks, attached: bool) -> Made<LyingSandbox> {
         if self.0.is(Fault::LabelsStayInTheAdapter) {
-            lock(&self.0.labels).entry(made.id.clone()).or_insert(spec.labels);
+            lock(&self.0.labels).entry(made.id.clone()).or_insert_with(|| spec.labels.clone());
         }
-        let (lies, id) = (Arc::clone(&self.0), made.id.clone());
-        made.map(|inner| LyingSandbox { inner, lies, id, env: spec.env, tasks })
+        let (lies, id, lifetime) = (Arc::clone(&self.0), made.id.clone(), spec.effective_lifetime());
+        made.map(|inner| LyingSandbox { inner, lies, id, lifetime, env: spec.env, tasks, attached })
     }
 }
 

@@ -75,6 +75,8 @@ faults! {
     DetachDoesNothing;
     /// A sandbox lives for a year, whatever is asked for.
     LifetimeIsIgnored;
+    /// An engine can be reached from inside.
+    EngineSocketIsInside;
 
     /// The engine never hears of the id.
     NothingIsClaimed;
@@ -136,6 +138,22 @@ faults! {
     SnapshotListIgnoresLabels;
     /// A copy is a new sandbox.
     ForkIsANew;
+    /// A copy lives for an hour, whatever is asked for.
+    ForkLivesForAnHour;
+    /// A snapshot that was deleted is still there.
+    DeletedSnapshotsStay;
+    /// What is so already cannot be asked for: a second pause, stop, resume or restart fails.
+    LifecycleIsNotIdempotent;
+    /// A restart begins the lifetime anew.
+    RestartBeginsTheLifetime;
+    /// The lifetime stands still from a pause on.
+    PauseStopsTheLifetime;
+    /// The list does not hear of another end.
+    ExtensionIsNotListed;
+    /// A port is closed where the network is denied.
+    PortsAreClosedUnderDeny;
+    /// A port of one sandbox is the same port of all.
+    PortsAreOneForAll;
 
     /// `kill` says that all are dead.
     KillDoesNothing;
@@ -165,6 +183,36 @@ faults! {
     EndOfOneEndsAll;
     /// A parent that has ended leaves its zombies.
     ZombiesStay;
+    /// STOP is ignored.
+    StopIsIgnored;
+    /// Signals other than those that end, stop or continue are swallowed.
+    SignalsAreSwallowed;
+
+    /// A command that asked for a terminal has pipes.
+    TerminalsArePipes;
+    /// A terminal has the usual size, whatever is asked for.
+    TerminalsHaveTheUsualSize;
+    /// `resize` says that it did.
+    ResizeDoesNothing;
+    /// A terminal echoes nothing.
+    TerminalsDoNotEcho;
+    /// Ctrl-C never arrives.
+    CtrlCIsLost;
+
+    /// A command ends with the connection that started it.
+    DetachedCommandsEnd;
+    /// A command ends with whoever has reached it again.
+    WatchersEndTheirCommand;
+    /// A command that ended is told to have ended well to whoever comes later.
+    EndedCommandsEndedWell;
+    /// A command is known to the client that started it, and to nobody else.
+    CommandsAreTheirClients;
+    /// All output is promised to whoever comes later.
+    ReplayIsOverstated;
+    /// An unknown command is the last one.
+    UnknownCommandIsTheLast;
+    /// Whoever comes later sees no output.
+    LaterWatchersSeeNothing;
 
     /// Blanks at the ends of output are lost.
     OutputIsTrimmed;
@@ -302,6 +350,25 @@ faults! {
     TimesAreIgnored;
     /// A tree is unpacked nowhere.
     TreesAreNotUnpacked;
+    /// There is no tree of a link.
+    TreesOfLinksAreRefused;
+    /// What a link leads to is written anew.
+    LinkTargetsAreTidied;
+    /// A transfer that is dropped takes the sandbox along.
+    DroppedTransferEndsTheSandbox;
+
+    /// A watch tells of what is below other directories too.
+    WatchIsAlwaysRecursive;
+    /// Of many new files, a few are told.
+    WatchLosesABurst;
+    /// What is not there, or no directory, is watched in silence.
+    WatchOfNothingIsFine;
+    /// Other modes, owners and times are no changes.
+    WatchIgnoresAttributes;
+    /// Two changes change places.
+    ChangesChangePlaces;
+    /// The end of one watch is the end of all.
+    WatchesEndTogether;
 }
 
 impl std::fmt::Display for Fault {

@@ -1,6 +1,6 @@
 //! Lies about files. The trait's other methods are here too, in one place.
 
-use super::{Fault, LyingControl, LyingEvents, LyingSandbox};
+use super::{Fault, LyingControl, LyingEvents, LyingSandbox, transfer::Cut};
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{
     Body, Changes, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, FileKind, GetTree, Instance,
@@ -29,7 +29,7 @@ impl Instance for LyingSandbox {
     }
 
     async fn watch(&self, request: &WatchDir) -> Result<Changes> {
-        self.inner.watch(request).await
+        self.watched(request).await
     }
 
     async fn gone(&self) -> Error {
@@ -41,23 +41,25 @@ impl Instance for LyingSandbox {
     }
 
     async fn pause(&self, request: &Pause) -> Result<()> {
-        if self.lies.is(Fault::PauseDoesNothing) { Ok(()) } else { self.inner.pause(request).await }
+        self.freeze(request).await
     }
 
     async fn resume(&self, request: &Resume) -> Result<()> {
+        self.is_news(self.is_frozen())?;
         self.inner.resume(request).await
     }
 
     async fn stop(&self, request: &Stop) -> Result<()> {
+        self.is_news(!self.is_stopped())?;
         if self.lies.is(Fault::StopDoesNothing) { Ok(()) } else { self.inner.stop(request).await }
     }
 
     async fn restart(&self, request: &Restart) -> Result<()> {
-        self.inner.restart(request).await
+        self.start_again(request).await
     }
 
     async fn extend(&self, request: &Extend) -> Result<()> {
-        if self.lies.is(Fault::ExtendDoesNothing) { Ok(()) } else { self.inner.extend(request).await }
+        self.prolong(request).await
     }
 
     async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
@@ -69,7 +71,7 @@ impl Instance for LyingSandbox {
     }
 
     async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {
-        self.inner.open_port(request).await
+        self.port(request).await
     }
 
     async fn destinations(&self, request: &ListDestinations) -> Result<Vec<Destination>> {
@@ -94,6 +96,7 @@ impl Instance for LyingSandbox {
                 },
                 _ => self.told(Err(error)),
             },
+            Ok(body) if self.lies.is(Fault::DroppedTransferEndsTheSandbox) => Ok(Cut::body(self, body)),
             body => body,
         }
     }
@@ -138,7 +141,11 @@ impl Instance for LyingSandbox {
             Fault::LengthIsNotChecked => body.len = None,
             _ => {}
         }
+        let cut = self.lies.is(Fault::DroppedTransferEndsTheSandbox).then(|| Cut::new(self));
         self.told(self.inner.write_file(&request, body).await)?;
+        if let Some(cut) = cut {
+            cut.done();
+        }
         if let Some(path) = temporary {
             self.inner.remove(&Remove::new(path)).await?;
         }
@@ -150,7 +157,11 @@ impl Instance for LyingSandbox {
         if self.lies.is(Fault::StatFollowsLinks) {
             path = self.followed(path).await;
         }
-        self.told(self.inner.stat(&Stat::new(path)).await)
+        let mut info = self.told(self.inner.stat(&Stat::new(path)).await)?;
+        if self.lies.is(Fault::LinkTargetsAreTidied) {
+            info.target = info.target.map(|target| target.replace("./", "").trim_end_matches('/').to_string());
+        }
+        Ok(info)
     }
 
     async fn list_dir(&self, request: &ListDir) -> Result<Vec<FileInfo>> {
@@ -220,6 +231,11 @@ impl Instance for LyingSandbox {
     }
 
     async fn get_tree(&self, request: &GetTree) -> Result<Body> {
+        if self.lies.is(Fault::TreesOfLinksAreRefused)
+            && self.info(&request.path).await.is_ok_and(|info| info.kind == FileKind::Symlink)
+        {
+            return Err(Error::new(ErrorKind::NotADirectory, format!("`{}` is a link", request.path)));
+        }
         self.told(self.inner.get_tree(&GetTree::new(self.path(&request.path))).await)
     }
 }

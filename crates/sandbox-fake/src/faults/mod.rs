@@ -6,8 +6,11 @@
 mod backend;
 mod fault;
 mod files;
+mod lifecycle;
 mod process;
 mod sandbox;
+mod transfer;
+mod watch;
 
 pub use fault::Fault;
 pub use process::{LyingControl, LyingEvents};
@@ -15,7 +18,7 @@ pub use sandbox::LyingSandbox;
 
 use crate::{Fake, world::Lie};
 use bytes::Bytes;
-use sandbox_core::{Attempt, SandboxId};
+use sandbox_core::{Attempt, Endpoint, ProcessId, SandboxId};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -43,6 +46,11 @@ struct Lies {
     /// Commands that somebody reads.
     live: AtomicUsize,
     said: Mutex<Option<Bytes>>,
+    /// The last command.
+    last: Mutex<Option<ProcessId>>,
+    /// Watches that have ended.
+    unwatched: AtomicUsize,
+    ports: Mutex<BTreeMap<u16, Endpoint>>,
 }
 
 impl Fake {
@@ -55,6 +63,7 @@ impl Fake {
             Fault::PidsCapEndsEverything => Some(Lie::PidsCapEndsEverything),
             Fault::KillReachesTheProgramAlone => Some(Lie::KillReachesTheProgramAlone),
             Fault::ZombiesStay => Some(Lie::ZombiesStay),
+            Fault::TerminalsDoNotEcho => Some(Lie::TerminalsDoNotEcho),
             _ => None,
         };
         self.kernel().with(|state, _| state.lie = lie);
@@ -70,6 +79,9 @@ impl Fake {
             env: Mutex::default(),
             live: AtomicUsize::new(0),
             said: Mutex::default(),
+            last: Mutex::default(),
+            unwatched: AtomicUsize::new(0),
+            ports: Mutex::default(),
         }))
     }
 }

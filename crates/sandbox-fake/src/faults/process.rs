@@ -1,7 +1,7 @@
 //! Lies about commands that run.
 
 use super::{Fault, Lies};
-use crate::{FakeControl, FakeEvents, config::number, world::lock};
+use crate::{FakeControl, FakeEvents, config::number, reattach, world::lock};
 use bytes::Bytes;
 use sandbox_core::{
     Cause, Control, Ended, Error, ErrorKind, Event, Events, Exec, Fate, ProcessId, Resize, Result, SandboxId, Signal,
@@ -22,11 +22,13 @@ pub struct LyingControl {
     lies: Arc<Lies>,
     id: SandboxId,
     kept: Mutex<Vec<Bytes>>,
+    /// Of somebody who reached it later.
+    again: bool,
 }
 
 impl LyingControl {
-    pub(super) fn new(inner: FakeControl, lies: &Arc<Lies>, id: &SandboxId) -> Self {
-        Self { inner, lies: Arc::clone(lies), id: id.clone(), kept: Mutex::default() }
+    pub(super) fn new(inner: FakeControl, lies: &Arc<Lies>, id: &SandboxId, again: bool) -> Self {
+        Self { inner, lies: Arc::clone(lies), id: id.clone(), kept: Mutex::default(), again }
     }
 }
 
@@ -37,6 +39,9 @@ impl Control for LyingControl {
     }
 
     async fn resize(&self, request: &Resize) -> Result<()> {
+        if self.lies.is(Fault::ResizeDoesNothing) {
+            return Ok(());
+        }
         self.inner.resize(request).await
     }
 
@@ -52,6 +57,12 @@ impl Control for LyingControl {
     async fn signal(&self, signal: Signal) -> Result<()> {
         match (self.lies.fault, signal) {
             (Fault::TermIsKill, Signal::Terminate) => self.inner.signal(Signal::Kill).await,
+            (Fault::StopIsIgnored, Signal::Stop) => Ok(()),
+            (Fault::SignalsAreSwallowed, other)
+                if !matches!(other, Signal::Kill | Signal::Terminate | Signal::Stop | Signal::Continue) =>
+            {
+                Ok(())
+            }
             (Fault::SignalsReachTheTree, _) => self.inner.kill().await.map(drop),
             _ => self.inner.signal(signal).await,
         }
@@ -62,6 +73,10 @@ impl Control for LyingControl {
             Fault::InputWaitsForItsEnd => {
                 lock(&self.kept).push(data);
                 Ok(())
+            }
+            Fault::CtrlCIsLost => {
+                let rest: Bytes = data.into_iter().filter(|byte| *byte != 0x03).collect();
+                self.inner.write(rest).await
             }
             Fault::WritesNeverWait => {
                 let mut write = pin!(self.inner.write(data));
@@ -87,6 +102,19 @@ impl Control for LyingControl {
     }
 }
 
+impl Drop for LyingControl {
+    fn drop(&mut self) {
+        let ends = match self.lies.fault {
+            Fault::DetachedCommandsEnd => !self.again,
+            Fault::WatchersEndTheirCommand => self.again,
+            _ => false,
+        };
+        let Some(room) = number(&self.id).filter(|_| ends) else { return };
+        let Some(command) = self.inner.id().as_ref().and_then(reattach::number) else { return };
+        self.lies.fake.kernel().with(|state, after| state.kill_command(room, command, Cause::Killed, after));
+    }
+}
+
 /// What comes out of a command of a [`Liar`](super::Liar).
 pub struct LyingEvents {
     inner: FakeEvents,
@@ -102,10 +130,12 @@ pub struct LyingEvents {
     input: usize,
     over: bool,
     number: usize,
+    /// Of somebody who reached it later.
+    again: bool,
 }
 
 impl LyingEvents {
-    pub(super) fn new(inner: FakeEvents, lies: &Arc<Lies>, id: &SandboxId, exec: &Exec) -> Self {
+    pub(super) fn new(inner: FakeEvents, lies: &Arc<Lies>, id: &SandboxId, exec: &Exec, again: bool) -> Self {
         lies.live.fetch_add(1, SeqCst);
         let input = if let Stdin::Whole(all) = &exec.stdin { all.len() } else { 0 };
         let most = if lies.is(Fault::OutputStopsAtAMebibyte) { 1 << 20 } else { u64::MAX };
@@ -122,6 +152,7 @@ impl LyingEvents {
             input,
             over: false,
             number: lies.next(),
+            again,
         }
     }
 
@@ -144,6 +175,7 @@ impl LyingEvents {
             Fault::OutputIsTrimmed => piece = Bytes::copy_from_slice(piece.trim_ascii()),
             Fault::OutputIsText => piece = String::from_utf8_lossy(&piece).into_owned().into(),
             Fault::StderrIsLost if error => piece.clear(),
+            Fault::LaterWatchersSeeNothing if self.again => piece.clear(),
             Fault::StderrComesAsStdout => error = false,
             Fault::LosesAPiece if !error && self.pieces == 2 => piece.clear(),
             Fault::EverySecondCommandIsSilent if !error && self.number % 2 == 1 => piece.clear(),
@@ -176,6 +208,7 @@ impl LyingEvents {
             (Fault::AnyEndIsZero, Status::Code(_), _) | (Fault::SignalIsSuccess, Status::Signal(_), Cause::Program) => {
                 ended.status = Status::Code(0);
             }
+            (Fault::EndedCommandsEndedWell, _, _) if self.again => ended = Ended::program(Status::Code(0)),
             (Fault::SignalsAreCodes, Status::Signal(_), _) => ended.status = Status::Code(ended.status.as_code()),
             (Fault::OomIsAKill, _, Cause::OutOfMemory) | (Fault::DeadlineIsASignal, _, Cause::Deadline) => {
                 ended.cause = Cause::Program;

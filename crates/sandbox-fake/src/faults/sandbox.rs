@@ -2,7 +2,9 @@
 
 use super::{Fault, Labels, Lies, LyingControl, LyingEvents};
 use crate::{FakeControl, FakeEvents, FakeSandbox, world::lock};
-use sandbox_core::{Backend, Error, ErrorKind, Exec, Instance, Reattach, Result, SandboxId, Stdin, Tasks};
+use sandbox_core::{
+    Backend, Control, Error, ErrorKind, Exec, Instance, PtySize, Reattach, Result, SandboxId, Stdin, Tasks,
+};
 use std::{
     fmt,
     future::pending,
@@ -17,7 +19,10 @@ pub struct LyingSandbox {
     pub(super) id: SandboxId,
     /// Of the spec.
     pub(super) env: Labels,
+    pub(super) lifetime: Duration,
     pub(super) tasks: Tasks,
+    /// Somebody else has made it.
+    pub(super) attached: bool,
 }
 
 const MEBIBYTE: usize = 1 << 20;
@@ -45,14 +50,24 @@ impl LyingSandbox {
                 });
             }
         }
-        let control = LyingControl::new(control, lies, &self.id);
-        Ok((control, LyingEvents::new(events, lies, &self.id, &exec)))
+        *lock(&lies.last) = control.id();
+        let control = LyingControl::new(control, lies, &self.id, false);
+        Ok((control, LyingEvents::new(events, lies, &self.id, &exec, false)))
     }
 
     pub(super) async fn again(&self, request: &Reattach) -> Result<(LyingControl, LyingEvents)> {
-        let (control, events) = self.inner.reattach(request).await?;
-        let control = LyingControl::new(control, &self.lies, &self.id);
-        Ok((control, LyingEvents::new(events, &self.lies, &self.id, &Exec::new([request.id.as_str()]))))
+        if self.attached && self.lies.is(Fault::CommandsAreTheirClients) {
+            return Err(Error::new(ErrorKind::NotFound, format!("no command `{}`", request.id)).applied(false));
+        }
+        let last = lock(&self.lies.last).clone().filter(|_| self.lies.is(Fault::UnknownCommandIsTheLast));
+        let (control, events) = match (self.inner.reattach(request).await, last) {
+            (Err(error), Some(last)) if error.kind() == ErrorKind::NotFound => {
+                self.inner.reattach(&Reattach::new(last)).await?
+            }
+            (reached, _) => reached?,
+        };
+        let control = LyingControl::new(control, &self.lies, &self.id, true);
+        Ok((control, LyingEvents::new(events, &self.lies, &self.id, &Exec::new([request.id.as_str()]), true)))
     }
 
     /// What is started in place of what cannot be.
@@ -106,6 +121,8 @@ impl LyingSandbox {
             Fault::TermComesUnasked => exec.grace = Some(exec.timeout / 2),
             Fault::InputIsCut => cut(&mut exec.stdin, |length| length.saturating_sub(1)),
             Fault::InputStopsAtAMebibyte => cut(&mut exec.stdin, |length| length.min(MEBIBYTE)),
+            Fault::TerminalsArePipes if exec.pty.is_some() => (exec.pty, exec.stdin) = (None, Stdin::Pipe),
+            Fault::TerminalsHaveTheUsualSize if exec.pty.is_some() => exec.pty = Some(PtySize::default()),
             Fault::NoInputNeverEnds if matches!(exec.stdin, Stdin::Null) => exec.stdin = Stdin::Pipe,
             _ => {}
         }

@@ -144,7 +144,7 @@ impl Fork {
             birth.stdout = pipes[0].map_or(birth.stdout, Sink::Pipe);
             birth.stderr = pipes[1].map_or(birth.stderr, Sink::Pipe);
             let input = birth.stdin;
-            match state.birth(&kernel, room, launch, birth) {
+            match state.birth(&kernel, room, launch, birth, after) {
                 Ok((pid, end)) => Ok((pid, end, pipes)),
                 Err(error) => {
                     if let Ok(entry) = state.room(room) {

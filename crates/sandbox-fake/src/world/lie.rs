@@ -9,4 +9,5 @@ pub(crate) enum Lie {
     PidsCapEndsEverything,
     KillReachesTheProgramAlone,
     ZombiesStay,
+    TerminalsDoNotEcho,
 }

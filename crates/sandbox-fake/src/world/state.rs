@@ -149,7 +149,7 @@ impl State {
             }
         };
         let birth = Birth { parent: INIT, command: number, stdin, stdout, stderr, session: true, orphan: false };
-        let (pid, _) = self.birth(kernel, room, launch, birth)?;
+        let (pid, _) = self.birth(kernel, room, launch, birth, after)?;
         let mut timers = Vec::new();
         let inside = !self.absent.contains(&Capability::Deadline);
         if inside {
@@ -172,12 +172,12 @@ impl State {
         room: u64,
         launch: Launch,
         birth: Birth,
+        after: &mut After,
     ) -> Result<(u32, Arc<Mutex<End>>), Error> {
         let number = room;
         let lie = self.lie;
         if lie == Some(Lie::PidsCapEndsEverything) && self.room(number)?.is_full() {
-            let mut after = After::default();
-            self.rooms.keys().copied().collect::<Vec<_>>().into_iter().for_each(|room| self.end_room(room, &mut after));
+            self.rooms.keys().copied().collect::<Vec<_>>().into_iter().for_each(|room| self.end_room(room, after));
         }
         let room = self.room(number)?;
         if room.is_full() && lie != Some(Lie::PidsCapIsForShow) {

@@ -13,8 +13,6 @@ pub(crate) struct Matrix {
     pub(crate) killer: BTreeMap<String, Fault>,
     /// Rows that only the facade can break, and the mutation that does.
     pub(crate) facade: BTreeMap<String, String>,
-    /// Rows whose killer is still owed.
-    pub(crate) owed: BTreeMap<String, String>,
     /// Rows that the fake cannot prove, and why.
     pub(crate) unproven: BTreeMap<String, String>,
     /// All that each lie kills, as the nightly product found it.
@@ -22,7 +20,7 @@ pub(crate) struct Matrix {
 }
 
 const HEAD: &str = "\
-# Which lie of the fake kills which row of the contract suite. Every row is in exactly one of the first four tables.
+# Which lie of the fake kills which row of the contract suite. Every row is in exactly one of the first three tables.
 # To add a fault: an entry in `Fault`, a line where it is told, and a line here.
 ";
 
@@ -42,7 +40,6 @@ impl Matrix {
         Self {
             killer: strings("killer").into_iter().map(|(row, name)| (row, fault(&name))).collect(),
             facade: strings("facade"),
-            owed: strings("owed"),
             unproven: strings("unproven"),
             kills: kills.collect(),
         }
@@ -60,7 +57,6 @@ impl Matrix {
         let killer = self.killer.iter().map(|(row, fault)| (format!("{row:?}"), format!("\"{fault}\"")));
         table("killer", killer.collect());
         table("facade", quoted(&self.facade));
-        table("owed", quoted(&self.owed));
         table("unproven", quoted(&self.unproven));
         table("kills", self.kills.iter().map(|(fault, rows)| (fault.to_string(), format!("{rows:?}"))).collect());
         text = text.replace("{\"", "[\"").replace("\"}", "\"]");

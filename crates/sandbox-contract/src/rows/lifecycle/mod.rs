@@ -65,15 +65,21 @@ pub(crate) static ROWS: &[Row] = &[
         .serial(),
     row!("lifecycle::an_extension_moves_the_end", lifetime::an_extension_moves_the_end).needs(&[Extend, Run]).serial(),
     row!("lifecycle::an_extension_is_seen_in_the_list", lifetime::an_extension_is_seen).needs(&[Extend, List, Labels]),
-    row!("lifecycle::an_extension_that_cannot_be_kept_is_refused", lifetime::refused_extensions).needs(&[Extend]),
+    row!("lifecycle::an_extension_that_cannot_be_kept_is_refused", lifetime::refused_extensions)
+        .facade()
+        .needs(&[Extend]),
     row!("lifecycle::a_pause_keeps_memory_and_files", pause::keeps_memory_and_files).needs(&[Pause, Run]).serial(),
-    row!("lifecycle::work_in_a_paused_sandbox_is_wrong_state", pause::work_is_wrong_state).needs(&[Pause, Run]),
+    row!("lifecycle::work_in_a_paused_sandbox_is_wrong_state", pause::work_is_wrong_state)
+        .facade()
+        .needs(&[Pause, Run]),
     row!("lifecycle::pause_and_resume_may_be_repeated", pause::twice_is_fine).needs(&[Pause, Run]),
     row!("lifecycle::a_command_that_is_late_in_a_pause_ends", pause::a_late_command_ends).needs(&[Pause, Run]).serial(),
     row!("lifecycle::a_paused_sandbox_can_be_closed", pause::close_works).needs(&[Pause, Run]),
     row!("lifecycle::the_lifetime_goes_on_in_a_pause", pause::the_lifetime_goes_on).needs(&[Pause, Lifetime]).serial(),
     row!("lifecycle::a_stop_keeps_files_and_ends_processes", stop::keeps_files).needs(&[StopStart, Run]),
-    row!("lifecycle::work_in_a_stopped_sandbox_is_wrong_state", stop::work_is_wrong_state).needs(&[StopStart, Run]),
+    row!("lifecycle::work_in_a_stopped_sandbox_is_wrong_state", stop::work_is_wrong_state)
+        .facade()
+        .needs(&[StopStart, Run]),
     row!("lifecycle::stop_and_restart_may_be_repeated", stop::twice_is_fine).needs(&[StopStart, Run]),
     row!("lifecycle::a_stopped_sandbox_can_be_closed", stop::close_works).needs(&[StopStart]),
     row!("lifecycle::a_snapshot_is_what_was", snapshot::is_what_was).needs(&[Snapshot, Run]),

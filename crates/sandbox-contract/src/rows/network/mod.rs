@@ -47,8 +47,8 @@ pub(crate) static ROWS: &[Row] = &[
     row!("network::learning_records_and_blocks_nothing", change::learning).needs(&[Run, Learn]),
     row!("network::a_change_holds_for_new_connections", change::new_connections).needs(&[Run, Deny, DynamicNetwork]),
     row!("network::a_change_cuts_what_it_forbids", change::live_connections).needs(&[Run, Deny, DynamicNetwork]),
-    row!("network::an_equal_policy_is_no_change", change::an_equal_policy).needs(&[Run, DynamicNetwork]),
-    row!("network::a_refused_change_leaves_the_old_policy", change::a_refused_change).needs(&[
+    row!("network::an_equal_policy_is_no_change", change::an_equal_policy).facade().needs(&[Run, DynamicNetwork]),
+    row!("network::a_refused_change_leaves_the_old_policy", change::a_refused_change).facade().needs(&[
         Run,
         Deny,
         DynamicNetwork,
