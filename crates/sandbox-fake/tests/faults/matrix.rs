@@ -16,8 +16,10 @@ pub(crate) struct Matrix {
     /// Rows that the fake cannot prove, and why.
     pub(crate) unproven: BTreeMap<String, String>,
     /// All that each lie kills, as the nightly product found it.
-    pub(crate) kills: BTreeMap<Fault, BTreeSet<String>>,
+    pub(crate) kills: Kills,
 }
+
+pub(crate) type Kills = BTreeMap<Fault, BTreeSet<String>>;
 
 const HEAD: &str = "\
 # Which lie of the fake kills which row of the contract suite. Every row is in exactly one of the first three tables.
@@ -58,7 +60,8 @@ impl Matrix {
         table("killer", killer.collect());
         table("facade", quoted(&self.facade));
         table("unproven", quoted(&self.unproven));
-        table("kills", self.kills.iter().map(|(fault, rows)| (fault.to_string(), format!("{rows:?}"))).collect());
+        let kills = self.kills.iter().filter(|(_, rows)| !rows.is_empty());
+        table("kills", kills.map(|(fault, rows)| (fault.to_string(), format!("{rows:?}"))).collect());
         text = text.replace("{\"", "[\"").replace("\"}", "\"]");
         std::fs::write(path(), text).expect("matrix.toml is written");
     }

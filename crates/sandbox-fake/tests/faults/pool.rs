@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-const THREADS: usize = 12;
+const THREADS: usize = 24;
 
 /// What the work has to say about each, in any order.
 pub(crate) fn each<T: Clone + Send + Sync, R: Send>(all: Vec<T>, work: impl Fn(T) -> Option<R> + Sync) -> Vec<R> {
