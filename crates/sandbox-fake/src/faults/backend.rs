@@ -1,12 +1,17 @@
 //! Lies about what there is, and about making and ending it.
 
 use super::{Fault, Liar, Lies, LyingSandbox, deaf};
-use crate::{Credential, FakeSandbox, config::number, world::lock};
+use crate::{
+    Credential, FakeSandbox,
+    config::number,
+    fs::Who,
+    world::{State, lock},
+};
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Honoured, Instance, Isolation,
     IsolationFact, Listed, Made, NetworkPolicy, Page, Query, Replay, Resource, Result, SandboxId, SnapshotId,
-    SnapshotPage, Spec, Tasks, WriteFile, labels,
+    SnapshotPage, Spec, Tasks, labels,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -83,7 +88,12 @@ impl Backend for Liar {
                 });
             }
             Fault::EngineSocketIsInside => {
-                made.instance.write_file(&WriteFile::new("/run/docker.sock"), Bytes::new().into()).await?;
+                let (kernel, room) = (lies.fake.kernel(), number(&made.id));
+                let files =
+                    |state: &State| room.and_then(|room| state.rooms.get(&room)).map(|room| Arc::clone(&room.files));
+                if let Some(files) = kernel.with(|state, _| files(state)) {
+                    lock(&files).replace("/run/docker.sock", Bytes::new().into(), None, Who::ROOT, kernel.seconds())?;
+                }
             }
             _ => {}
         }
