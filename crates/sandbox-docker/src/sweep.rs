@@ -1,15 +1,14 @@
 //! Ending what dead owners left: containers past their lifetime that did not end by themselves, because they were never started or
-//! were stopped from outside, and networks whose container is gone.
+//! were frozen from outside, and networks whose container is gone.
 //!
 //! The lifetime is the difference of two labels, which one clock wrote. From when on it counts, and how late it is now, the engine's
 //! own clock says, so that no client with a wrong clock ends what others use.
 
 use crate::{
     error::Meaning,
-    own,
+    own, remove,
     wire::{self, Link},
 };
-use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use chrono::DateTime;
 use sandbox_core::labels;
 use std::{
@@ -51,7 +50,7 @@ pub(crate) async fn now_and_then(link: &Link) {
 }
 
 /// For at most this long. What goes wrong is left to the next one.
-pub(crate) async fn within(link: &Link, limit: Duration) {
+async fn within(link: &Link, limit: Duration) {
     match timeout(limit, sweep(link)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "what others left was not swept"),
@@ -115,11 +114,10 @@ impl Left<'_> {
                 if !is_late(since, labels, now) {
                     return;
                 }
-                let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-                let ended = link.docker.remove_container(&id, Some(options)).await;
+                let ended = remove::container(link, &id).await;
                 tracing::debug!(id, ok = ended.is_ok(), "ended a container that was past its lifetime");
                 if let Some(marker) = labels.get(labels::MARKER).filter(|_| ended.is_ok()) {
-                    drop(crate::remove::networks(link, marker).await);
+                    drop(remove::networks(link, marker).await);
                 }
             }
             Self::Network(id, created, labels) => {

@@ -6,6 +6,9 @@ use std::time::SystemTime;
 
 /// Which sandboxes [`Client::sweep`] ends: those of this library that are past their lifetime, or all of this library's. What
 /// bears none of its labels is never ended, whatever the backend lists.
+///
+/// Past its lifetime is what should have ended more than 30 s ago, by the clocks of this host and of the one that made it: a
+/// sandbox that is just ending by itself, and a clock that is a little ahead, are left alone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Sweep {
@@ -89,9 +92,13 @@ fn is_ours(one: &Listed) -> bool {
     one.labels.keys().any(|name| name.starts_with(labels::RESERVED))
 }
 
+/// In seconds: for an end that is on its way, and for clocks that differ.
+const GRACE: u64 = 30;
+
 /// What says nothing of its expiry has not expired.
 fn expired(one: &Listed, now: u64) -> bool {
-    one.labels.get(labels::EXPIRES).and_then(|at| at.parse::<u64>().ok()).is_some_and(|at| at < now)
+    let at = one.labels.get(labels::EXPIRES).and_then(|at| at.parse::<u64>().ok());
+    at.is_some_and(|at| at.saturating_add(GRACE) < now)
 }
 
 #[cfg(test)]
@@ -101,7 +108,8 @@ mod tests {
     #[test]
     fn only_what_is_past_its_lifetime_has_expired() {
         let with = |at: &str| Listed::new(SandboxId::new("x"), [(labels::EXPIRES.to_string(), at.to_string())].into());
-        assert!(expired(&with("99"), 100) && !expired(&with("100"), 100) && !expired(&with("soon"), 100));
+        assert!(expired(&with("69"), 100) && !expired(&with("70"), 100) && !expired(&with("soon"), 100));
+        assert!(!expired(&with(&u64::MAX.to_string()), u64::MAX), "a time that cannot be is no panic");
         assert!(!expired(&Listed::new(SandboxId::new("x"), [].into()), 100));
     }
 }

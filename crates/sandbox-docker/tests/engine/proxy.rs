@@ -1,42 +1,64 @@
-//! A connection to the engine that can be cut.
+//! A connection to the engine that can be cut, and that tells what was asked.
 
 use crate::lab::{Lab, Ran, collect, out, sh};
 use sandbox_core::{ErrorKind, Instance};
 use sandbox_docker::{Docker, Pull};
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{UnixListener, UnixStream},
     sync::watch,
 };
 
-struct Proxy {
-    address: String,
+pub(crate) struct Proxy {
+    pub(crate) address: String,
     cut: watch::Sender<u32>,
+    /// The first line of each request: the adapter's client opens a connection for each.
+    asked: Arc<Mutex<Vec<String>>>,
     _folder: tempfile::TempDir,
 }
 
 impl Proxy {
-    fn new(lab: &Lab) -> Self {
+    pub(crate) fn new(lab: &Lab) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine.sock");
         let listener = UnixListener::bind(&path).unwrap();
         let (cut, cuts) = watch::channel(0);
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let lines = Arc::clone(&asked);
         let handle = lab.handle.clone();
         lab.handle.spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
                 let mut cuts = cuts.clone();
                 cuts.mark_unchanged();
+                let lines = Arc::clone(&lines);
                 handle.spawn(async move {
                     let Ok(mut far) = UnixStream::connect("/var/run/docker.sock").await else { return };
+                    let passing = async {
+                        let mut head = vec![0; 64 << 10];
+                        let length = near.read(&mut head).await?;
+                        let line =
+                            String::from_utf8_lossy(&head[..length]).lines().next().unwrap_or_default().to_string();
+                        lines.lock().unwrap().push(line);
+                        far.write_all(&head[..length]).await?;
+                        copy_bidirectional(&mut near, &mut far).await
+                    };
                     tokio::select! {
-                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        _ = passing => {}
                         _ = cuts.changed() => {}
                     }
                 });
             }
         });
-        Self { address: format!("unix://{}", path.display()), cut, _folder: folder }
+        Self { address: format!("unix://{}", path.display()), cut, asked, _folder: folder }
+    }
+
+    /// What was asked so far, as `METHOD /path HTTP/1.1`.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// Ends every connection that is open now.

@@ -133,9 +133,10 @@ fn leftovers() -> Script {
             Listed::new(SandboxId::new(id), labels.into_iter().collect())
         };
         Ok(Page::last(vec![
-            one("old", Some(now - 10)),
-            one("stuck", Some(now - 20)),
+            one("old", Some(now - 100)),
+            one("stuck", Some(now - 200)),
             one("alive", Some(now + 1000)),
+            one("late", Some(now - 5)),
             one("foreign", None),
         ]))
     });
@@ -163,7 +164,7 @@ async fn a_sweep_can_look_only_or_take_all() {
     let swept = client.sweep(Sweep::new().dry_run(true)).await.unwrap();
     assert_eq!((swept.found.len(), swept.destroyed.len(), log.count("destroy")), (2, 0, 0));
     let swept = client.sweep(Sweep::new().expired_only(false)).await.unwrap();
-    assert_eq!((swept.found.len(), swept.destroyed.len(), swept.failed.len()), (3, 2, 1));
+    assert_eq!((swept.found.len(), swept.destroyed.len(), swept.failed.len()), (4, 3, 1));
     assert!(swept.found.iter().all(|one| one.id.as_str() != "foreign"), "it is not ours: {swept:?}");
 }
 
