@@ -218,9 +218,9 @@ impl Backend for Plain {
             let link = Arc::clone(link);
             async move { sweep::now_and_then(&link).await }
         });
-        let emptied = spec.snapshot.iter().flat_map(|_| snapshot::emptied(&image));
+        let others = spec.snapshot.iter().flat_map(|_| snapshot::handed_on(&image));
         let mut whole = spec.clone();
-        whole.labels = emptied.chain(spec.labels.clone()).collect();
+        whole.labels = others.chain(spec.labels.clone()).collect();
         let spec = &whole;
         let Running { id, container } = create::run(link, &self.config, spec, attempt, image_name).await?;
         let cwd = spec.cwd.clone().unwrap_or_else(|| working_dir(&image));
@@ -285,7 +285,7 @@ impl Backend for Plain {
             let Some(name) = own::listed_name(&container).map(String::from) else {
                 continue; // It is being removed.
             };
-            let labels = sorted(container.labels);
+            let labels = snapshot::own(sorted(container.labels));
             let Some(marker) = labels.get(labels::MARKER).cloned() else { continue };
             if !own::is_ours(link, Some(&name), &marker, container.image_id.as_deref()).await {
                 continue;
@@ -300,7 +300,7 @@ impl Backend for Plain {
         // A network outlives a container whose owner had died. It is what is left of that sandbox.
         for (_, name, network) in own::networks(link, &wanted, Meaning::OTHER).await? {
             if own::marker(&name).is_some_and(|marker| !markers.contains(marker)) {
-                items.push(Listed::new(SandboxId::new(name), sorted(network.labels)));
+                items.push(Listed::new(SandboxId::new(name), snapshot::own(sorted(network.labels))));
             }
         }
         Ok(Page::last(items))

@@ -1,6 +1,11 @@
 //! One container.
 
-use crate::{ExecEvents, Input, error, files, pause, process, snapshot, wire::Link};
+use crate::{
+    ExecEvents, Input, error, files,
+    pause::{self, Still},
+    process, snapshot,
+    wire::Link,
+};
 use bollard::{errors::Error as Wire, models::ContainerInspectResponse};
 use futures_util::StreamExt;
 use sandbox_core::{
@@ -16,11 +21,13 @@ pub struct Container {
     /// The engine's own id, which no renaming changes.
     id: String,
     tasks: Tasks,
+    still: Still,
 }
 
 impl Container {
     pub(crate) fn new(link: Arc<Link>, id: String, tasks: Tasks) -> Self {
-        Self { link, id, tasks }
+        let still = link.stills.of(&id);
+        Self { link, id, tasks, still }
     }
 }
 
@@ -29,6 +36,7 @@ impl Instance for Container {
     type Events = ExecEvents;
 
     async fn spawn(&self, exec: &Exec) -> Result<(Input, ExecEvents)> {
+        let _goes_on = self.still.read().await;
         process::spawn(&self.link, &self.id, &self.tasks, exec).await
     }
 
@@ -54,15 +62,17 @@ impl Instance for Container {
     }
 
     async fn pause(&self, _: &Pause) -> Result<()> {
+        let _still = self.still.write().await;
         pause::pause(&self.link, &self.id).await
     }
 
     async fn resume(&self, _: &Resume) -> Result<()> {
+        let _still = self.still.write().await;
         pause::resume(&self.link, &self.id).await
     }
 
     async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
-        snapshot::take(&self.link, &self.id, request).await
+        snapshot::take(&self.link, &self.id, &self.still, &self.tasks, request).await
     }
 
     async fn stat_tree(&self, request: &Stat) -> Result<FileInfo> {

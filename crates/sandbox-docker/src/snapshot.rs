@@ -2,32 +2,76 @@
 //!
 //! An image has what the container changed of its own file system, and its environment, directory, user and labels; what is
 //! mounted is not in it. Memory is not either.
+//!
+//! The engine makes an image of a container with all labels of the container, and a container of an image with all labels of the
+//! image, so each is overwritten where it is not the thing's own.
 
 use crate::{
     backend::sorted,
     error::{self, Meaning},
+    pause::{Still, until_it_holds_still},
     wire::{self, Link},
 };
 use bollard::{
     models::{ContainerConfig, ImageInspect},
     query_parameters::{CommitContainerOptionsBuilder, ListImagesOptionsBuilder, RemoveImageOptionsBuilder},
 };
-use sandbox_core::{Error, ErrorKind, ListedSnapshot, Query, Result, SnapshotId, SnapshotPage, TakeSnapshot, labels};
+use sandbox_core::{
+    Error, ErrorKind, ListedSnapshot, Query, Result, SnapshotId, SnapshotPage, TakeSnapshot, Tasks, labels,
+};
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::sync::oneshot;
 
 /// Labels that only images of ours have, whatever they are made from.
 const SNAPSHOT: &str = "sandbox.snapshot";
 
-pub(crate) async fn take(link: &Link, container: &str, request: &TakeSnapshot) -> Result<SnapshotId> {
-    let options = CommitContainerOptionsBuilder::default().container(container).pause(true).build();
-    let mut kept: HashMap<_, _> = request.labels.clone().into_iter().collect();
+/// The value of a label that is not the thing's own, since none can be taken away.
+const HANDED_ON: &str = "sandbox.handed-on";
+
+/// Whoever gives up waits no longer, and the engine goes on: so it is told that nobody wants the image, and the container counts as
+/// frozen until it is not.
+pub(crate) async fn take(
+    link: &Arc<Link>,
+    container: &str,
+    still: &Still,
+    tasks: &Tasks,
+    request: &TakeSnapshot,
+) -> Result<SnapshotId> {
+    let frozen = Arc::clone(still).write_owned().await;
+    let (tell, told) = oneshot::channel();
+    let (link, container, request) = (Arc::clone(link), container.to_string(), request.clone());
+    tasks.spawn(async move {
+        let made = commit(&link, &container, &request).await;
+        drop(frozen);
+        if let Err(Ok(unwanted)) = tell.send(made) {
+            if let Err(error) = delete(&link, &unwanted).await {
+                tracing::warn!(%error, "a snapshot that nobody waited for is left");
+            }
+        }
+    });
+    told.await.unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::Gone, "the sandbox ended while its snapshot was made").applied(true))
+    })
+}
+
+/// The engine freezes the container meanwhile, unless it is frozen, so that all files are of one moment.
+async fn commit(link: &Link, container: &str, request: &TakeSnapshot) -> Result<SnapshotId> {
+    let found = link.docker.inspect_container(container, None).await;
+    let found = found.map_err(|wire| error::fault("looking at the container", Meaning::EXEC, wire).applied(false))?;
+    let all = found.config.and_then(|config| config.labels).unwrap_or_default();
+    let mut kept: HashMap<_, _> = all.into_keys().map(|name| (name, HANDED_ON.to_string())).collect();
+    kept.extend(request.labels.clone());
     kept.insert(SNAPSHOT.into(), container.into());
-    let config = ContainerConfig { labels: Some(kept), ..ContainerConfig::default() };
-    let made = link.docker.commit_container(options, config).await;
-    let made = made.map_err(|wire| error::fault("making an image of the container", Meaning::EXEC, wire))?;
+    let made = until_it_holds_still(|| {
+        let options = CommitContainerOptionsBuilder::default().container(container).pause(true).build();
+        let config = ContainerConfig { labels: Some(kept.clone()), ..ContainerConfig::default() };
+        link.docker.commit_container(options, config)
+    });
+    let made = made.await.map_err(|wire| error::fault("making an image of the container", Meaning::EXEC, wire))?;
     Ok(SnapshotId::new(made.id))
 }
 
@@ -43,7 +87,7 @@ pub(crate) async fn image(link: &Link, id: &SnapshotId) -> Result<ImageInspect> 
         return Err(unknown());
     }
     match link.docker.inspect_image(id.as_str()).await {
-        Ok(found) if is_ours(&found) && found.id.as_deref() == Some(id.as_str()) => Ok(found),
+        Ok(found) if found.id.as_deref() == Some(id.as_str()) && labels_of(&found).is_some_and(is_ours) => Ok(found),
         Ok(_) => Err(unknown()),
         Err(wire) if error::status(&wire) == 404 => Err(unknown()),
         Err(wire) => Err(error::fault("looking for the snapshot", Meaning::IMAGE, wire)),
@@ -56,15 +100,17 @@ pub(crate) async fn delete(link: &Link, id: &SnapshotId) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
-    let options = RemoveImageOptionsBuilder::default().build();
+    // Without its parents: one that has no name is another snapshot.
+    let options = RemoveImageOptionsBuilder::default().noprune(true).build();
     match link.docker.remove_image(id.as_str(), Some(options), None).await {
         Ok(_) => Ok(()),
         Err(wire) if error::status(&wire) == 404 => Ok(()),
-        Err(wire) if error::status(&wire) == 409 => {
-            Err(Error::new(ErrorKind::WrongState, format!("sandboxes still need the snapshot `{id}`"))
-                .with_hint("end the sandboxes that were made from it first")
-                .with_source(wire))
-        }
+        Err(wire) if error::status(&wire) == 409 => Err(Error::new(
+            ErrorKind::WrongState,
+            format!("sandboxes or other snapshots still need the snapshot `{id}`"),
+        )
+        .with_hint("end the sandboxes that were made from it, and delete their snapshots first")
+        .with_source(wire)),
         Err(wire) => Err(error::fault("deleting the snapshot", Meaning::OTHER, wire)),
     }
 }
@@ -73,11 +119,13 @@ pub(crate) async fn list(link: &Link, query: &Query) -> Result<SnapshotPage> {
     let mut wanted = vec![SNAPSHOT.to_string()];
     wanted.extend(query.labels.iter().map(|(name, value)| format!("{name}={value}")));
     let filters = HashMap::from([("label".to_string(), wanted)]);
-    let options = ListImagesOptionsBuilder::default().filters(&filters).build();
+    // Without `all`, those that others were made from are missing.
+    let options = ListImagesOptionsBuilder::default().all(true).filters(&filters).build();
     let found = link.docker.list_images(Some(options)).await;
     let found = found.map_err(|wire| error::fault("listing snapshots", Meaning::OTHER, wire))?;
-    let items = found.into_iter().map(|image| {
-        let listed = ListedSnapshot::new(SnapshotId::new(&image.id), sorted(Some(image.labels)));
+    let ours = found.into_iter().filter(|image| is_ours(&image.labels));
+    let items = ours.map(|image| {
+        let listed = ListedSnapshot::new(SnapshotId::new(&image.id), own(sorted(Some(image.labels))));
         match u64::try_from(image.created) {
             Ok(seconds) => listed.created(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
             Err(_) => listed,
@@ -86,13 +134,25 @@ pub(crate) async fn list(link: &Link, query: &Query) -> Result<SnapshotPage> {
     Ok(SnapshotPage::last(items.collect()))
 }
 
-/// The labels that a container would have from its image, emptied: they are the source's.
-pub(crate) fn emptied(image: &ImageInspect) -> impl Iterator<Item = (String, String)> + use<'_> {
-    let names = image.config.iter().filter_map(|config| config.labels.as_ref()).flat_map(|all| all.keys());
-    names.map(|name| (name.clone(), String::new()))
+/// What makes the labels of an image no labels of a container that is made from it.
+pub(crate) fn handed_on(image: &ImageInspect) -> impl Iterator<Item = (String, String)> + use<'_> {
+    labels_of(image).into_iter().flat_map(HashMap::keys).map(|name| (name.clone(), HANDED_ON.into()))
 }
 
-fn is_ours(image: &ImageInspect) -> bool {
-    let kept = image.config.as_ref().and_then(|config| config.labels.as_ref());
-    kept.is_some_and(|kept| kept.contains_key(SNAPSHOT) && kept.contains_key(labels::MARKER))
+fn labels_of(image: &ImageInspect) -> Option<&HashMap<String, String>> {
+    image.config.as_ref()?.labels.as_ref()
+}
+
+/// Without what others handed on, and what only this adapter reads.
+pub(crate) fn own(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    labels.retain(|name, value| name != SNAPSHOT && value != HANDED_ON);
+    labels
+}
+
+/// Whether an image with these labels is a snapshot of this library's. One that somebody makes of a container has the
+/// container's labels, where the first of the two has no value of its own.
+fn is_ours(labels: &HashMap<String, String>) -> bool {
+    [SNAPSHOT, labels::MARKER]
+        .iter()
+        .all(|name| labels.get(*name).is_some_and(|value| !value.is_empty() && value != HANDED_ON))
 }

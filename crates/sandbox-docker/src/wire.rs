@@ -4,6 +4,7 @@ use crate::{
     config::Config,
     discovery::{self, Address, Found, Surroundings},
     error::{self, Meaning},
+    pause::Stills,
     sweep::Swept,
 };
 use bollard::{API_DEFAULT_VERSION, Docker, models::SystemInfo};
@@ -26,6 +27,7 @@ pub(crate) struct Link {
     pub(crate) docker: Docker,
     pub(crate) engine: Engine,
     pub(crate) swept: Swept,
+    pub(crate) stills: Stills,
 }
 
 /// What matters of an engine.
@@ -67,7 +69,7 @@ impl Link {
             storage = info.driver.as_deref().unwrap_or("unknown"),
             "the engine answers"
         );
-        Ok(Self { docker, engine, swept: Swept::default() })
+        Ok(Self { docker, engine, swept: Swept::default(), stills: Stills::default() })
     }
 }
 

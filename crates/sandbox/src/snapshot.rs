@@ -19,8 +19,8 @@ use std::{
 use tokio::sync::oneshot;
 
 impl Sandbox {
-    /// Makes an image of the sandbox: its files, environment, working directory and user. The sandbox goes on; the snapshot
-    /// outlives it, until [`Client::delete_snapshot`]. [`Spec::snapshot`] makes sandboxes from it. `SNAPSHOT`.
+    /// Makes an image of the sandbox: its files, environment, working directory and user. The sandbox goes on, and so does what
+    /// runs in it; another change of the sandbox, such as a pause, waits until the image is made. The snapshot outlives it, until [`Client::delete_snapshot`]. [`Spec::snapshot`] makes sandboxes from it. `SNAPSHOT`.
     ///
     /// # Errors
     ///
@@ -48,6 +48,15 @@ impl Sandbox {
         let (tell, told) = oneshot::channel();
         let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
         lease.spawner.watch("a snapshot", async move {
+            // What keeps files still meanwhile must not meet a pause or a stop.
+            let one = Arc::clone(&life.shift).lock_owned().await;
+            if tell.is_closed() {
+                return;
+            }
+            if let Err(error) = life.check() {
+                let _ = tell.send(Err(error));
+                return;
+            }
             let kept = request.labels.clone();
             let made = asked(&s, &life, Box::pin(async move { instance.get().snapshot(&request).await })).await;
             if made.as_ref().is_err_and(Error::may_have_applied) {
@@ -55,6 +64,7 @@ impl Sandbox {
                 (orphan.marker, orphan.labels, orphan.error) = (Some(marker.clone()), kept.clone(), made.clone().err());
                 s.workers.open.report(orphan);
             }
+            drop(one);
             let Err(Ok(unwanted)) = tell.send(made) else { return };
             let (backend, id) = (Arc::clone(&s.backend), unwanted.clone());
             let delete = Box::pin(async move { backend.get().delete_snapshot(&id).await });

@@ -1,6 +1,6 @@
 //! What the tests share: an engine, sandboxes that always end, and a look from outside at what is left.
 
-use crate::Body;
+use crate::{Body, snapshot};
 use bollard::{
     models::{ContainerCreateBody, HostConfig},
     query_parameters::{
@@ -149,6 +149,7 @@ pub(crate) async fn checked(lab: Lab, body: Body) -> Result<(), String> {
         AssertUnwindSafe(tokio::time::timeout(Duration::from_secs(180), body(lab.clone()))).catch_unwind().await;
     let left = lab.left().await;
     lab.sweep().await;
+    snapshot::remove_all(&lab).await;
     match outcome {
         Err(panic) => {
             let text =

@@ -13,6 +13,7 @@ mod lifecycle;
 mod network;
 mod own;
 mod proxy;
+mod snapshot;
 mod sweep;
 
 use lab::Lab;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         own: networks_with_such_a_name_stay beginnings_of_engine_ids_are_no_ids a_renamed_container_is_still_the_sandbox
             labels_that_an_image_hands_on_prove_nothing whoever_holds_the_network_is_named;
         sweep: a_list_only_looks a_create_ends_what_is_past_its_lifetime;
+        snapshot: only_what_was_made_as_one_is_one one_of_a_copy_is_apart_from_that_of_the_source one_that_is_given_up_disturbs_nothing_and_goes;
         proxy: a_cut_connection_is_no_exit gone_survives_a_cut_connection;
     };
     let trials = all.into_iter().map(|(name, body)| Trial::ignorable_test(name, move || run(body))).collect();
