@@ -6,9 +6,9 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Change, ChangeSource, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events,
-    Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir,
-    OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
-    Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks,
+    Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot,
+    Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize,
+    Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks,
     WatchDir, WriteFile,
 };
 use std::{
@@ -184,7 +184,7 @@ impl<B: Backend> Backend for Meddle<B> {
         self.inner.delete_snapshot(id).await
     }
 
-    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+    async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         self.meddling.pass(Point::List).await?;
         self.inner.list_snapshots(query).await
     }

@@ -109,9 +109,8 @@ impl Backend for Toy {
     }
 
     async fn list(&self, query: &Query) -> Result<Page> {
-        let fits = |labels: &Labels| query.labels.iter().all(|(name, value)| labels.get(name) == Some(value));
         let items = self.touch(|state| {
-            let fitting = state.alive.iter().filter(|(_, labels)| fits(labels));
+            let fitting = state.alive.iter().filter(|(_, labels)| query.fits(labels));
             fitting.map(|(id, labels)| Listed::new(SandboxId::new(id), labels.clone())).collect()
         });
         Ok(Page::last(items))

@@ -1,7 +1,7 @@
 //! The trait of a place that makes sandboxes.
 
 use crate::{
-    Attempt, Clock, Error, Facts, ForkSandbox, Instance, Page, Query, Result, SandboxId, SnapshotId, SnapshotPage,
+    Attempt, Clock, Error, Facts, ForkSandbox, Instance, ListedSnapshot, Page, Query, Result, SandboxId, SnapshotId,
     Spec, Tasks,
 };
 use std::{future::Future, sync::Arc};
@@ -101,7 +101,7 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     ///
     /// The transport kinds.
-    fn list_snapshots(&self, _query: &Query) -> impl Future<Output = Result<SnapshotPage>> + Send {
+    fn list_snapshots(&self, _query: &Query) -> impl Future<Output = Result<Page<ListedSnapshot>>> + Send {
         async { Err(Error::unsupported("this backend cannot list snapshots")) }
     }
 

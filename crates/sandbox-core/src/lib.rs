@@ -59,6 +59,6 @@ pub use reattach::{ProcessId, Reattach, Replay};
 pub use resources::{Amount, Honoured, Mode, Resource, Resources};
 pub use secret::Secret;
 pub use signal::Signal;
-pub use snapshot::{ForkSandbox, ListedSnapshot, SnapshotId, SnapshotPage, TakeSnapshot};
+pub use snapshot::{ForkSandbox, ListedSnapshot, SnapshotId, TakeSnapshot};
 pub use spec::Spec;
 pub use watch::{Change, ChangeKind, ChangeSource, Changes, WatchDir};

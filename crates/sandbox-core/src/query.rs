@@ -24,27 +24,40 @@ impl Query {
         self.labels.insert(name.into(), value.into());
         self
     }
+
+    /// Whether something with these labels is meant: it has every label that is asked for, with that value. For adapters whose
+    /// provider does not choose by labels itself.
+    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
+    }
 }
 
-/// One page of an enumeration.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// One page of an enumeration: of sandboxes, or of [snapshots](crate::ListedSnapshot).
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Page {
-    /// The sandboxes of this page.
-    pub items: Vec<Listed>,
+pub struct Page<T = Listed> {
+    /// What this page has.
+    pub items: Vec<T>,
     /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
 }
 
-impl Page {
+impl<T> Page<T> {
     /// The last page.
-    pub fn last(items: Vec<Listed>) -> Self {
+    pub fn last(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
 
     /// A page with others behind it.
-    pub fn then(items: Vec<Listed>, next: impl Into<String>) -> Self {
+    pub fn then(items: Vec<T>, next: impl Into<String>) -> Self {
         Self { items, next: Some(next.into()) }
+    }
+}
+
+impl<T> Default for Page<T> {
+    /// The last page, with nothing on it.
+    fn default() -> Self {
+        Self::last(Vec::new())
     }
 }
 
@@ -70,5 +83,22 @@ impl Listed {
     pub fn created(mut self, at: SystemTime) -> Self {
         self.created = Some(at);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_fits_what_has_all_of_its_labels() {
+        let labels =
+            |all: &[(&str, &str)]| all.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let query = Query::new().label("team", "blue").label("job", "7");
+        assert!(query.fits(&labels(&[("team", "blue"), ("job", "7"), ("more", "x")])));
+        for other in [&[("team", "blue")][..], &[("team", "blue"), ("job", "8")], &[("team", ""), ("job", "7")], &[]] {
+            assert!(!query.fits(&labels(other)), "{other:?}");
+        }
+        assert!(Query::new().fits(&labels(&[])) && Query::new().fits(&labels(&[("team", "blue")])));
     }
 }

@@ -99,28 +99,6 @@ impl ListedSnapshot {
     }
 }
 
-/// One page of an enumeration of snapshots.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SnapshotPage {
-    /// The snapshots of this page.
-    pub items: Vec<ListedSnapshot>,
-    /// Where the next page begins; `None` after the last.
-    pub next: Option<String>,
-}
-
-impl SnapshotPage {
-    /// The last page.
-    pub fn last(items: Vec<ListedSnapshot>) -> Self {
-        Self { items, next: None }
-    }
-
-    /// A page with others behind it.
-    pub fn then(items: Vec<ListedSnapshot>, next: impl Into<String>) -> Self {
-        Self { items, next: Some(next.into()) }
-    }
-}
-
 /// Makes a copy of a live sandbox. See [`Backend::fork`](crate::Backend::fork).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]

@@ -16,8 +16,8 @@ use crate::{
 };
 use bollard::models::ImageInspect;
 use sandbox_core::{
-    Attempt, Backend, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Listed, Made, Page,
-    Query, Resource, Result, SandboxId, SnapshotId, SnapshotPage, Spec, Tasks, labels,
+    Attempt, Backend, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Listed, ListedSnapshot,
+    Made, Page, Query, Resource, Result, SandboxId, SnapshotId, Spec, Tasks, labels,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -271,7 +271,7 @@ impl Backend for Plain {
         snapshot::delete(self.link().await?, id).await
     }
 
-    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+    async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         snapshot::list(self.link().await?, query).await
     }
 

@@ -16,9 +16,7 @@ use bollard::{
     models::{ContainerConfig, ImageInspect},
     query_parameters::{CommitContainerOptionsBuilder, ListImagesOptionsBuilder, RemoveImageOptionsBuilder},
 };
-use sandbox_core::{
-    Error, ErrorKind, ListedSnapshot, Query, Result, SnapshotId, SnapshotPage, TakeSnapshot, Tasks, labels,
-};
+use sandbox_core::{Error, ErrorKind, ListedSnapshot, Page, Query, Result, SnapshotId, TakeSnapshot, Tasks, labels};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -115,7 +113,7 @@ pub(crate) async fn delete(link: &Link, id: &SnapshotId) -> Result<()> {
     }
 }
 
-pub(crate) async fn list(link: &Link, query: &Query) -> Result<SnapshotPage> {
+pub(crate) async fn list(link: &Link, query: &Query) -> Result<Page<ListedSnapshot>> {
     let mut wanted = vec![SNAPSHOT.to_string()];
     wanted.extend(query.labels.iter().map(|(name, value)| format!("{name}={value}")));
     let filters = HashMap::from([("label".to_string(), wanted)]);
@@ -131,7 +129,7 @@ pub(crate) async fn list(link: &Link, query: &Query) -> Result<SnapshotPage> {
             Err(_) => listed,
         }
     });
-    Ok(SnapshotPage::last(items.collect()))
+    Ok(Page::last(items.collect()))
 }
 
 /// What makes the labels of an image no labels of a container that is made from it.

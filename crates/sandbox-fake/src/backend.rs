@@ -14,7 +14,7 @@ use crate::{
 };
 use sandbox_core::{
     Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
-    Query, Resource, Resources, Result, SandboxId, SnapshotId, SnapshotPage, Spec, Tasks,
+    Query, Resource, Resources, Result, SandboxId, SnapshotId, Spec, Tasks,
 };
 use std::{
     collections::BTreeMap,
@@ -60,15 +60,15 @@ impl Backend for Fake {
         Ok(())
     }
 
-    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+    async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
         let items = self.kernel().act(|state, _| {
-            let matching = state.snapshots.iter().filter(|(_, one)| one.has(&query.labels));
+            let matching = state.snapshots.iter().filter(|(_, one)| query.fits(&one.labels));
             let listed = matching
                 .map(|(id, one)| ListedSnapshot::new(id.clone(), one.labels.clone()).created(epoch + one.created));
             listed.collect()
         });
-        Ok(SnapshotPage::last(items))
+        Ok(Page::last(items))
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -105,8 +105,7 @@ impl Backend for Fake {
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
         let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
             let later = state.rooms.range(after + 1..);
-            let matching =
-                later.filter(|(_, room)| query.labels.iter().all(|(name, value)| room.labels.get(name) == Some(value)));
+            let matching = later.filter(|(_, room)| query.fits(&room.labels));
             let listed = matching.map(|(number, room)| {
                 (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
             });

@@ -7,7 +7,7 @@ use crate::{
     world::{Kernel, Room, Transport, lock},
 };
 use bytes::Bytes;
-use sandbox_core::{Resources, SandboxId, SnapshotId};
+use sandbox_core::{Query, Resources, SandboxId, SnapshotId};
 use std::{collections::BTreeMap, fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 /// A world of sandboxes in memory, and the backend that makes them. Clones share the world.
@@ -124,8 +124,9 @@ impl World {
 
     /// How many sandboxes live that have all these labels.
     pub fn count_labelled(&self, labels: &BTreeMap<String, String>) -> usize {
-        let matches = |room: &&Room| labels.iter().all(|(name, value)| room.labels.get(name) == Some(value));
-        self.kernel().with(|state, _| state.rooms.values().filter(matches).count())
+        let mut query = Query::new();
+        query.labels.clone_from(labels);
+        self.kernel().with(|state, _| state.rooms.values().filter(|room| query.fits(&room.labels)).count())
     }
 
     /// The sandboxes that live, in the order in which they were made.

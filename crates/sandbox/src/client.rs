@@ -3,7 +3,7 @@
 use crate::{
     Sandbox,
     engine::{Engine, Here, Limits, Orphan, Spawner},
-    lease,
+    lease, pages,
     sandbox::ready,
     validate::{self, need},
 };
@@ -209,27 +209,10 @@ impl Client {
     /// Cancel safe.
     pub async fn list(&self, query: Query) -> Result<Vec<Listed>> {
         let s = self.spawner("list")?;
-        self.pages(s, query).await.map_err(|error| self.stamp("list", error))
-    }
-
-    async fn pages(&self, s: &Arc<Spawner>, mut query: Query) -> Result<Vec<Listed>> {
-        need(&s.facts, Capability::List)?;
-        validate::label_query(&query)?;
-        let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
-        loop {
-            let (backend, asked) = (Arc::clone(&s.backend), query.clone());
-            let page = s.operate("a list", None, async move { backend.get().list(&asked).await }).await?;
-            all.extend(page.items);
-            match page.next {
-                None => return Ok(all),
-                Some(_) if seen.len() == MOST_PAGES => {
-                    return Err(Error::new(ErrorKind::Protocol, format!("the list has more than {MOST_PAGES} pages"))
-                        .with_hint("ask for fewer, by labels"));
-                }
-                Some(next) if seen.insert(next.clone()) => query.cursor = Some(next),
-                Some(_) => return Err(Error::new(ErrorKind::Protocol, "the pages of the list go round in a circle")),
-            }
-        }
+        let listed = pages::all(s, Capability::List, "a list", query, |backend, query| async move {
+            backend.get().list(&query).await
+        });
+        listed.await.map_err(|error| self.stamp("list", error))
     }
 
     /// Ends a sandbox by its id, whoever made it. Gone is `Ok`.
@@ -338,9 +321,6 @@ impl std::fmt::Debug for Client {
         f.debug_struct("Client").field("backend", &self.facts().name()).finish_non_exhaustive()
     }
 }
-
-/// A list that is longer has no end.
-const MOST_PAGES: usize = 10_000;
 
 /// Once per backend and process.
 fn warn_of_unknown(facts: &Facts) {

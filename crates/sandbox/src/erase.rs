@@ -4,9 +4,10 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Boxed, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend,
-    Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, Made, MakeDir, OpenPort, Page,
-    Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result, Resume, SandboxId,
-    SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot, Tasks, WatchDir, WriteFile,
+    Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
+    OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
+    Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks, WatchDir,
+    WriteFile,
 };
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ twin! { DynBackend of Backend: info() -> Facts, clock() -> Option<Arc<dyn Clock>
     list(query: &'a Query) -> Result<Page>;
     fork(source: &'a SandboxId, request: &'a ForkSandbox, attempt: &'a Attempt) -> Result<DynMade>, erased;
     delete_snapshot(id: &'a SnapshotId) -> Result<()>;
-    list_snapshots(query: &'a Query) -> Result<SnapshotPage>;
+    list_snapshots(query: &'a Query) -> Result<Page<ListedSnapshot>>;
 }
 
 twin! { DynInstance of Instance: ;

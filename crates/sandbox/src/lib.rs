@@ -11,6 +11,7 @@ mod files;
 mod lease;
 mod life;
 mod network;
+mod pages;
 mod phase;
 mod process;
 mod registry;

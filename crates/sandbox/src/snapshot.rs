@@ -3,16 +3,15 @@
 use crate::{
     Client, Sandbox,
     engine::{Orphan, done},
-    lease,
+    lease, pages,
     phase::asked,
     validate::{self, need},
 };
 use sandbox_core::{
-    Capability, Error, ErrorKind, ForkSandbox, ListedSnapshot, NetworkPolicy, Query, Result, SnapshotId, Spec,
-    TakeSnapshot, labels,
+    Capability, Error, ForkSandbox, ListedSnapshot, NetworkPolicy, Query, Result, SnapshotId, Spec, TakeSnapshot,
+    labels,
 };
 use std::{
-    collections::BTreeSet,
     sync::{Arc, PoisonError},
     time::SystemTime,
 };
@@ -138,27 +137,12 @@ impl Client {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn snapshots(&self, mut query: Query) -> Result<Vec<ListedSnapshot>> {
+    pub async fn snapshots(&self, query: Query) -> Result<Vec<ListedSnapshot>> {
         let s = self.spawner("list snapshots")?;
-        let pages = async {
-            need(&s.facts, Capability::SnapshotList)?;
-            validate::label_query(&query)?;
-            let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
-            loop {
-                let (backend, asked) = (Arc::clone(&s.backend), query.clone());
-                let work = async move { backend.get().list_snapshots(&asked).await };
-                let page = s.operate("a list of snapshots", None, work).await?;
-                all.extend(page.items);
-                match page.next {
-                    None => return Ok(all),
-                    Some(next) if seen.insert(next.clone()) => query.cursor = Some(next),
-                    Some(_) => {
-                        let message = "the pages of the list of snapshots go round in a circle";
-                        return Err(Error::new(ErrorKind::Protocol, message));
-                    }
-                }
-            }
-        };
-        pages.await.map_err(|error| self.stamp("list snapshots", error))
+        let listed =
+            pages::all(s, Capability::SnapshotList, "a list of snapshots", query, |backend, query| async move {
+                backend.get().list_snapshots(&query).await
+            });
+        listed.await.map_err(|error| self.stamp("list snapshots", error))
     }
 }

@@ -88,7 +88,7 @@ impl Backend for Files {
             let path = entry.map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))?.path();
             let labels: BTreeMap<String, String> = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
             let id = SandboxId::new(path.file_name().unwrap().to_str().unwrap());
-            if query.labels.iter().all(|(name, value)| labels.get(name) == Some(value)) {
+            if query.fits(&labels) {
                 found.push(Listed::new(id, labels));
             }
         }

@@ -10,8 +10,8 @@ use crate::{
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Honoured, Instance, Isolation,
-    IsolationFact, Listed, Made, NetworkPolicy, Page, Query, Replay, Resource, Result, SandboxId, SnapshotId,
-    SnapshotPage, Spec, Tasks, labels,
+    IsolationFact, Listed, ListedSnapshot, Made, NetworkPolicy, Page, Query, Replay, Resource, Result, SandboxId,
+    SnapshotId, Spec, Tasks, labels,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -186,18 +186,15 @@ impl Backend for Liar {
         if lies.is(Fault::LabelsStayInTheAdapter) {
             let kept = lock(&lies.labels).clone().into_iter();
             let alive = lies.fake.world().sandboxes();
-            let fits =
-                |labels: &super::Labels| query.labels.iter().all(|(name, value)| labels.get(name) == Some(value));
-            let found = kept.filter(|(id, labels)| alive.contains(id) && fits(labels));
+            let found = kept.filter(|(id, labels)| alive.contains(id) && query.fits(labels));
             return Ok(Page::last(found.map(|(id, labels)| Listed::new(id, labels)).collect()));
         }
         let mut page = lies.fake.list(&query).await?;
         match lies.fault {
             Fault::EndedStaysInTheList => {
                 let ended = lock(&lies.ended).clone().into_iter();
-                let fits =
-                    |labels: &super::Labels| query.labels.iter().all(|(name, value)| labels.get(name) == Some(value));
-                page.items.extend(ended.filter(|(_, labels)| fits(labels)).map(|(id, labels)| Listed::new(id, labels)));
+                let listed = ended.filter(|(_, labels)| query.fits(labels)).map(|(id, labels)| Listed::new(id, labels));
+                page.items.extend(listed);
             }
             Fault::ListIsItsFirstPage => page.next = None,
             Fault::ListForgetsOurLabels => {
@@ -233,7 +230,7 @@ impl Backend for Liar {
         self.0.fake.delete_snapshot(id).await
     }
 
-    async fn list_snapshots(&self, query: &Query) -> Result<SnapshotPage> {
+    async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         let mut query = query.clone();
         if self.0.is(Fault::SnapshotListIgnoresLabels) {
             query.labels.clear();

@@ -21,12 +21,6 @@ pub(crate) struct Snapshot {
     pub(crate) created: Duration,
 }
 
-impl Snapshot {
-    pub(crate) fn has(&self, labels: &BTreeMap<String, String>) -> bool {
-        labels.iter().all(|(name, value)| self.labels.get(name) == Some(value))
-    }
-}
-
 impl State {
     pub(crate) fn snapshot(&mut self, room: u64, labels: &BTreeMap<String, String>) -> Result<SnapshotId, Error> {
         let created = self.timers.now();

@@ -8,8 +8,8 @@ use sandbox_core::{
     Attempt, Backend, Body, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts,
     Fate, FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
     OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
-    Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, SnapshotPage, Spec, Stat, Stop, TakeSnapshot,
-    Tasks, WatchDir, WriteFile,
+    Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks,
+    WatchDir, WriteFile,
 };
 use std::sync::Arc;
 
@@ -106,10 +106,9 @@ impl Backend for Scripted {
         (self.0.script.shift)("delete snapshot").await
     }
 
-    async fn list_snapshots(&self, _: &Query) -> Result<SnapshotPage> {
+    async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         self.0.notes.say("list snapshots");
-        let kept = ListedSnapshot::new(SnapshotId::new("kept"), std::collections::BTreeMap::new());
-        Ok(SnapshotPage::last(vec![kept]))
+        (self.0.script.list_snapshots)(query.clone()).await
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

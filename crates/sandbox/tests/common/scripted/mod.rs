@@ -11,8 +11,8 @@ pub(crate) use steps::{Step, code, out, script};
 use bytes::Bytes;
 use sandbox::{Client, Limits};
 use sandbox_core::{
-    Attempt, Body, Boxed, Capability, Changes, Clock, Error, ErrorKind, Event, Exec, Facts, Fate, GetTree, Made, Page,
-    PutTree, Query, ReadFile, Result, SandboxId, Signal, Spec, WriteFile,
+    Attempt, Body, Boxed, Capability, Changes, Clock, Error, ErrorKind, Event, Exec, Facts, Fate, GetTree,
+    ListedSnapshot, Made, Page, PutTree, Query, ReadFile, Result, SandboxId, Signal, SnapshotId, Spec, WriteFile,
 };
 use std::{
     future::{Future, pending},
@@ -38,6 +38,7 @@ pub(crate) struct Script {
     pub(crate) probe_key: Plain<Spec, String>,
     pub(crate) attach: Hook<SandboxId, Result<()>>,
     pub(crate) list: Hook<Query, Result<Page>>,
+    pub(crate) list_snapshots: Hook<Query, Result<Page<ListedSnapshot>>>,
     pub(crate) clock: Plain<(), Option<Arc<dyn Clock>>>,
     pub(crate) spawn: Hook<Exec, Result<()>>,
     pub(crate) gone: Hook<(), Error>,
@@ -71,6 +72,9 @@ pub(crate) fn script_of() -> Script {
         probe_key: Box::new(|_| String::new()),
         attach: hook(|_| async { Ok(()) }),
         list: hook(|_| async { Ok(Page::default()) }),
+        list_snapshots: hook(|_| async {
+            Ok(Page::last(vec![ListedSnapshot::new(SnapshotId::new("kept"), std::collections::BTreeMap::new())]))
+        }),
         clock: Box::new(|()| None),
         spawn: hook(|_| async { Ok(()) }),
         gone: hook(|()| pending()),
