@@ -82,7 +82,8 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// `unsupported`; `invalid-argument` for a label or lifetime; `wrong-state` while it is paused or stopped; those of
+    /// `unsupported`; `invalid-argument` for a label or lifetime; `wrong-state` while it is paused or stopped; `unsupported` and
+    /// `isolation-too-weak` for a copy that cannot keep the policy or the tier of its source, which is then ended; those of
     /// [`Client::create`] that come from the provider.
     ///
     /// # Cancel safety
@@ -98,12 +99,20 @@ impl Sandbox {
         let mut spec = Spec::new().network(NetworkPolicy::Open);
         (spec.labels, spec.lifetime) = (request.labels, request.lifetime);
         let mut spec = validate::spec(spec, &lease.facts).map_err(&stamp)?;
+        let (mut kept, tier) = (spec.clone(), lease.facts.tier());
+        kept.isolation = Some(tier).filter(|tier| tier.satisfies(*tier));
         spec.network = lease.network.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.network = spec.network.clone().or(kept.network);
         spec.cwd = Some(lease.cwd.clone());
         spec.command_timeout = Some(lease.command_timeout);
         let made = lease::create(&lease.spawner, Arc::clone(&lease.facts), spec, Some(lease.id.clone()));
-        let copy = done(made.await).map_err(&stamp)?;
-        Ok(Self::new(copy, self.engine()?))
+        let copy = Self::new(done(made.await).map_err(&stamp)?, self.engine()?);
+        // What only this very copy could tell.
+        if let Err(error) = validate::spec(kept, copy.facts()) {
+            let _ = copy.close().await; // A failure is reported by whoever ends the sandbox.
+            return Err(stamp(error));
+        }
+        Ok(copy)
     }
 }
 

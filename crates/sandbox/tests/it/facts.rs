@@ -5,7 +5,7 @@ use crate::common::{
     scripted::{Script, code, error, hook, script, script_of},
     spec,
 };
-use sandbox::{Capability, ErrorKind, Facts, Isolation, IsolationFact, Spec, Support};
+use sandbox::{Capability, ErrorKind, Facts, ForkSandbox, Isolation, IsolationFact, Spec, Support};
 use sandbox_core::Made;
 
 fn narrow() -> Facts {
@@ -118,6 +118,35 @@ async fn a_sandbox_that_is_less_than_was_required_is_ended() {
     drop(client.create(spec().network(sandbox::NetworkPolicy::Open)).await.unwrap());
     drop(client);
     assert_eq!(log.count("destroyed"), 1, "the control: what nobody required may be missing");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_less_than_its_source_is_ended() {
+    let strong = || {
+        let tier = IsolationFact::new(Isolation::MicroVm, "scripted", "2026-11-30");
+        script_of().facts.native([Capability::Fork]).isolation(tier)
+    };
+    let weaker = || strong().isolation(IsolationFact::new(Isolation::Container, "scripted", "2026-11-30"));
+    let open = || strong().absent(Capability::Deny, "not here");
+    let (denied, allowed) = (spec(), spec().network(sandbox::NetworkPolicy::Open));
+    for (what, spec, of_the_copy, kind) in [
+        ("isolation", &allowed, weaker(), Some(ErrorKind::IsolationTooWeak)),
+        ("deny", &denied, open(), Some(ErrorKind::Unsupported)),
+        ("what its source does without", &allowed, open(), None),
+        ("what nobody required", &denied, strong().absent(Capability::Stdin, "not here"), None),
+        ("nothing", &denied, strong(), None),
+    ] {
+        let made = move |made: Made<_>| if made.id.as_str() == "s" { made } else { made.facts(of_the_copy.clone()) };
+        let (client, log) = Script { facts: strong(), made: Box::new(made), ..script_of() }.client();
+        let source = client.create(spec.clone()).await.unwrap();
+        let copy = source.fork(ForkSandbox::new()).await;
+        let told = copy.as_ref().err().map(|error| (error.kind(), error.operation()));
+        assert_eq!(told, kind.map(|kind| (kind, Some("fork"))), "{what}: {copy:?}");
+        let ended = log.count("destroyed s-copy");
+        assert_eq!((ended, log.count("destroyed s")), (usize::from(kind.is_some()), 0), "{what}: {:?}", log.all());
+        drop((copy, source, client));
+        assert_eq!((log.count("destroyed s-copy"), log.count("destroyed s")), (1, 1), "{what}: {:?}", log.all());
+    }
 }
 
 #[tokio::test]
