@@ -76,12 +76,13 @@ stat -c '%f %s %u %g %Y' "$p" || exit 1
 if [ -L "$p" ]; then readlink "$p"; fi
 "#;
 
-/// What is gone by the time it is looked at was not there.
+/// What is gone by the time it is looked at was not there. `-P`, here and below: `..` is up from where a link leads, as for
+/// everybody else.
 const LIST: &str = r#"
 there "$p"
 [ -d "$p" ] || exit 62
 { [ -r "$p" ] && [ -x "$p" ]; } || exit 64
-cd "$p" || exit 64
+cd -P "$p" || exit 64
 for e in ./* ./.[!.]* ./..?*; do
   if [ -e "$e" ] || [ -L "$e" ]; then printf '%s\0' "$e"; fi
 done | xargs -0 -r sh -c '
@@ -143,7 +144,7 @@ while [ -n "$e" ] && [ ! -e "$e" ] && [ ! -L "$e" ]; do e=${e%/*}; done
 
 const PUT_TREE: &str = r#"
 if [ -e "$p" ] && [ ! -d "$p" ]; then exit 62; fi
-mkdir -p "$p" && cd "$p" && exec tar -xpf -
+mkdir -p "$p" && cd -P "$p" && exec tar -xpf -
 "#;
 
 /// From inside, so that no name has to be told. One `tar` ends with 1 where files changed while it read them, others where
@@ -151,7 +152,7 @@ mkdir -p "$p" && cd "$p" && exec tar -xpf -
 const GET_TREE: &str = r#"
 there "$p"
 [ -d "$p" ] || exit 62
-cd "$p" || exit 64
+cd -P "$p" || exit 64
 tar -cf - .
 e=$?
 [ "$e" != 1 ] || ! tar --version 2>&1 | grep -q GNU || exit 0

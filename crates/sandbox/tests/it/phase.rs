@@ -60,6 +60,37 @@ async fn a_change_goes_on_without_its_caller_and_one_at_a_time() {
 }
 
 #[tokio::test]
+async fn a_pause_waits_for_a_snapshot_and_commands_do_not() {
+    let shift = hook(|what| async move {
+        tokio::time::sleep(ms(if what == "snapshot" { 600 } else { 0 })).await;
+        Ok(())
+    });
+    let (client, log) = Script { shift, ..all() }.client();
+    let sandbox = client.create(spec()).await.unwrap();
+    let begun = std::time::Instant::now();
+    let paused = async {
+        tokio::time::sleep(ms(100)).await;
+        let process = sandbox.start(any()).await.unwrap();
+        assert!(begun.elapsed() < ms(500), "a command that starts meanwhile waited");
+        sandbox.pause().await.unwrap();
+        assert!(begun.elapsed() >= ms(600), "it was paused beside a snapshot");
+        drop(process);
+    };
+    tokio::join!(sandbox.snapshot(TakeSnapshot::new()), paused).0.unwrap();
+    assert_eq!((log.count("snapshot"), log.count("pause")), (1, 1));
+    // One that nobody waits for any more when its turn comes is not made.
+    sandbox.resume().await.unwrap();
+    let left = async {
+        let first = sandbox.snapshot(TakeSnapshot::new());
+        let second = timeout(ms(100), sandbox.snapshot(TakeSnapshot::new()));
+        tokio::join!(first, second)
+    };
+    assert!(left.await.1.is_err());
+    tokio::time::sleep(ms(900)).await;
+    assert_eq!(log.count("snapshot"), 2);
+}
+
+#[tokio::test]
 async fn pausing_and_stopping_do_not_mix() {
     let (client, _log) = all().client();
     let sandbox = client.create(spec()).await.unwrap();

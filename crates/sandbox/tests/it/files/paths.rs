@@ -83,6 +83,24 @@ async fn a_path_that_goes_up_is_a_tree_like_any_other() {
 }
 
 #[tokio::test]
+async fn up_is_up_from_where_a_link_leads() {
+    for way in WAYS {
+        let (place, host) = (place(way).await, tempfile::tempdir().unwrap());
+        let files = place.sandbox.files();
+        files.write("a/b/in", "x").await.unwrap();
+        files.write("c/wrong", "x").await.unwrap();
+        files.write("a/c/right", "x").await.unwrap();
+        symlink("a/b", place.dir.join("link")).unwrap();
+        let listed: Vec<_> = files.list("link/../c").await.unwrap().into_iter().map(|one| one.name).collect();
+        assert_eq!(listed, ["right"], "{way:?}");
+        files.download_dir("link/../c", host.path().join("down")).await.unwrap();
+        assert!(host.path().join("down/right").exists(), "{way:?}");
+        files.upload_dir(host.path().join("down"), "link/../d").await.unwrap();
+        assert!(place.dir.join("a/d/right").exists() && !place.dir.join("d").exists(), "{way:?}");
+    }
+}
+
+#[tokio::test]
 async fn files_of_a_view_are_its_users() {
     let seen: Arc<Mutex<Vec<Exec>>> = Arc::default();
     let execs = Arc::clone(&seen);
