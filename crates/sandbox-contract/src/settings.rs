@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ops::RangeInclusive,
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -25,6 +26,9 @@ pub(crate) struct Settings {
     pub(crate) process: String,
 }
 
+/// What times can be stretched by.
+pub(crate) const SCALES: RangeInclusive<f64> = 0.1..=100.0;
+
 impl Settings {
     /// # Errors
     ///
@@ -42,7 +46,7 @@ impl Settings {
         let scale = match get("SANDBOX_CONTRACT_SCALE") {
             None => 1.0,
             Some(text) => match text.parse::<f64>() {
-                Ok(scale) if (0.1..=100.0).contains(&scale) => scale,
+                Ok(scale) if SCALES.contains(&scale) => scale,
                 _ => return Err(format!("SANDBOX_CONTRACT_SCALE is `{text}`; it may be a number from 0.1 to 100")),
             },
         };

@@ -5,6 +5,7 @@ use crate::{
     ctx::{Ctx, absence},
     row::{Body, Stop, told},
     rows::refuses,
+    settings::SCALES,
     subject::{IntoSubject, Make, Subject, maker, words},
 };
 use sandbox_core::{Capability, Error, ErrorKind, Facts};
@@ -47,7 +48,12 @@ impl Suite {
 
     /// Stretches every time of the suite, as `SANDBOX_CONTRACT_SCALE` does; less than one makes it impatient, for where rows
     /// are expected to fail.
+    ///
+    /// # Panics
+    ///
+    /// Where it is not from 0.1 to 100, which `SANDBOX_CONTRACT_SCALE` takes too.
     pub fn scale(mut self, scale: f64) -> Self {
+        assert!(SCALES.contains(&scale), "the scale of a suite is from 0.1 to 100, not {scale}");
         self.settings.scale = scale;
         self
     }

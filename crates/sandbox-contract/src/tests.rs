@@ -222,6 +222,18 @@ fn a_row_that_holds_passes_and_leaves_nothing() {
 }
 
 #[test]
+fn a_scale_that_means_nothing_is_refused_at_once() {
+    for bad in [0.0, -1.0, 0.09, 100.1, f64::NAN, f64::INFINITY] {
+        let scaled = std::panic::catch_unwind(|| Suite::new(Toy::new).scale(bad)).unwrap_err();
+        let words = scaled.downcast_ref::<String>().unwrap();
+        assert!(words.contains("from 0.1 to 100") && words.contains(&bad.to_string()), "{words}");
+    }
+    for fine in [0.1, 1.0, 100.0] {
+        assert_eq!(Suite::new(Toy::new).scale(fine).settings.scale, fine);
+    }
+}
+
+#[test]
 fn a_failure_carries_evidence_place_and_notes() {
     let (verdict, reason) = verdict(&Toy::new().suite(), &FAILS);
     assert_eq!(verdict, Verdict::Fail);

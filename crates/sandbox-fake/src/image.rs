@@ -72,6 +72,7 @@ impl Image {
         for (directory, mode) in [
             ("/bin", 0o755),
             ("/dev", 0o755),
+            ("/dev/shm", 0o1777),
             ("/etc", 0o755),
             ("/home/app", 0o755),
             ("/root", 0o700),

@@ -6,8 +6,8 @@ use crate::{
     expect::{ensure, expect_eq, expect_kind, fail, unproven},
     row::{Done, Stop},
 };
-use sandbox::Sandbox;
-use sandbox_core::{ErrorKind, FileKind};
+use sandbox::{Files, Sandbox};
+use sandbox_core::{Capability::Tree, ErrorKind, FileKind};
 
 /// Makes a link by a command.
 async fn link(cx: &Ctx, sandbox: &Sandbox, target: &str, path: &str) -> Done {
@@ -54,6 +54,104 @@ pub(super) async fn never_the_host(cx: &Ctx) -> Done {
     files.remove_all("up-to-host").await?;
     expect_eq!(outside.names()?, ["secret"], "what is in the host's directory");
     expect_eq!(host(std::fs::read_to_string(outside.join("secret")))?, secret, "the host's file");
+    Ok(())
+}
+
+pub(super) async fn the_same_way(cx: &Ctx) -> Done {
+    let sandbox = cx.sandbox().await?;
+    let files = sandbox.files();
+    let cwd = sandbox.cwd().trim_end_matches('/').to_string();
+    files.make_dir("a/b").await?;
+    files.make_dir("beside").await?;
+    link(cx, &sandbox, "../a/b", "beside/relative").await?;
+    link(cx, &sandbox, "a/b", "deep").await?;
+    link(cx, &sandbox, "deep", "twice").await?;
+    link(cx, &sandbox, &format!("{cwd}/beside"), "absolute").await?;
+    link(cx, &sandbox, "..", "a/b/up").await?;
+    // Where it leads, by its text: the program's own way.
+    for (path, place) in [
+        ("beside/relative/1", "a/b/1"),
+        ("twice/2", "a/b/2"),
+        ("absolute/relative/3", "a/b/3"),
+        // Up from where the link leads, not from where it stands.
+        ("deep/../4", "a/4"),
+        ("beside/relative/../5", "a/5"),
+        ("absolute/../a/b/up/6", "a/6"),
+    ] {
+        let whole = format!("{cwd}/{path}");
+        for path in [path, &*whole] {
+            files.write(path, format!("files: {path}")).await?;
+            for seen in [path, place] {
+                let read = cx.text(&sandbox, cx.probes().read_file(seen)).await?;
+                expect_eq!(read, format!("files: {path}"), "what a program reads at {seen} after a write to {path}");
+            }
+            cx.text(&sandbox, cx.probes().write_file(path, format!("program: {path}"))).await?;
+            for seen in [path, place] {
+                let read = files.read_text(seen).await?;
+                expect_eq!(read, format!("program: {path}"), "the content of {seen} after a program wrote to {path}");
+            }
+            expect_eq!(files.stat(path).await?.size, 9 + path.len() as u64, "the size of {path}");
+        }
+        files.remove(path).await?;
+        let there = cx.run(&sandbox, cx.probes().exists(place)).await?;
+        expect_eq!(there.code(), 1, "what is at {place} after {path} was removed");
+    }
+    expect_eq!(names(&files, "a").await?, ["b"], "what is left where the paths led");
+    expect_eq!(names(&files, "deep/../b").await?, ["up"], "a list by such a path");
+    if cx.has(Tree) {
+        let dir = HostDir::new(cx)?;
+        dir.write("up/7", "of a tree")?;
+        files.upload_dir(dir.join("up"), "deep/../c").await?;
+        let read = cx.text(&sandbox, cx.probes().read_file("a/c/7")).await?;
+        expect_eq!(read, "of a tree", "what a program reads of a tree that went up to deep/../c");
+        files.download_dir("twice/../c", dir.join("down")).await?;
+        expect_eq!(host(std::fs::read_to_string(dir.join("down/7")))?, "of a tree", "the same tree that came back");
+    }
+    for path in [".", "beside"] {
+        let names = names(&files, path).await?;
+        ensure!(
+            names.iter().all(|name| name.parse::<u8>().is_err()),
+            "{path} has what was written elsewhere: {names:?}"
+        );
+    }
+    Ok(())
+}
+
+async fn names(files: &Files, path: &str) -> Result<Vec<String>, Stop> {
+    Ok(files.list(path).await?.into_iter().map(|info| info.name).collect())
+}
+
+pub(super) async fn into_another_mount(cx: &Ctx) -> Done {
+    /// What containers usually have mounted, and everybody may write to.
+    const MOUNT: &str = "/dev/shm";
+    let sandbox = cx.sandbox().await?;
+    let (files, name) = (sandbox.files(), cx.marker());
+    let there = format!("{MOUNT}/{name}");
+    let written = cx.run(&sandbox, cx.probes().write_file(&there, "there")).await?;
+    if !written.success() {
+        unproven!("no other mount is known here: a program cannot write to {MOUNT}: {written:?}");
+    }
+    link(cx, &sandbox, MOUNT, "mount").await?;
+    let here = format!("mount/{name}");
+    expect_eq!(files.read_text(&here).await?, "there", "a read behind a link into {MOUNT}");
+    expect_eq!(files.stat(&here).await?.size, 5, "the size behind a link into {MOUNT}");
+    ensure!(names(&files, "mount").await?.contains(&name), "it is not listed behind a link into {MOUNT}");
+    files.write(&here, "written").await?;
+    let read = cx.text(&sandbox, cx.probes().read_file(&there)).await?;
+    expect_eq!(read, "written", "what a program reads in {MOUNT} after a write behind the link");
+    if cx.has(Tree) {
+        let to = HostDir::new(cx)?;
+        to.write("up/file", "of a tree")?;
+        files.upload_dir(to.join("up"), format!("{here}-tree")).await?;
+        let read = cx.text(&sandbox, cx.probes().read_file(format!("{there}-tree/file"))).await?;
+        expect_eq!(read, "of a tree", "what a program reads in {MOUNT} of a tree that went up behind the link");
+        files.download_dir(format!("{here}-tree"), to.join("down")).await?;
+        expect_eq!(host(std::fs::read_to_string(to.join("down/file")))?, "of a tree", "the same tree that came back");
+        files.remove_all(format!("{here}-tree")).await?;
+    }
+    files.remove(&here).await?;
+    let there = cx.run(&sandbox, cx.probes().exists(&there)).await?;
+    expect_eq!(there.code(), 1, "what is left in {MOUNT} of what was removed");
     Ok(())
 }
 

@@ -43,6 +43,8 @@ pub(crate) static ROWS: &[Row] = &[
     row!("files::a_fifo_is_refused_at_once", refused::a_fifo).needs(&[Files, Run]),
     row!("files::devices_and_proc_are_bounded", refused::devices_and_proc).needs(&[Files]),
     row!("files::no_path_and_no_link_reaches_the_host", links::never_the_host).needs(&[Files, Run]),
+    row!("files::a_path_leads_where_the_sandbox_leads", links::the_same_way).needs(&[Files, Run]),
+    row!("files::a_link_into_another_mount_is_followed", links::into_another_mount).needs(&[Files, Run]),
     row!("files::a_link_is_followed_by_reads_and_replaced_by_writes", links::followed_and_replaced)
         .needs(&[Files, Run]),
     row!("files::removing_never_follows_a_link", links::removing).needs(&[Files, Run]),

@@ -14,7 +14,8 @@ use crate::{
     row::{Done, Row, row},
 };
 use sandbox_core::Capability::{
-    Attach, Background, Extend, Fork, Labels, Lifetime, List, Pause, Run, Snapshot, SnapshotList, StopStart,
+    Attach, Background, Extend, Fork, Labels, Lifetime, List, Pause, Run, Snapshot, SnapshotList, StopStart, Stream,
+    StreamExact,
 };
 use std::future::Future;
 
@@ -68,12 +69,16 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::an_extension_that_cannot_be_kept_is_refused", lifetime::refused_extensions)
         .facade()
         .needs(&[Extend]),
-    row!("lifecycle::a_pause_keeps_memory_and_files", pause::keeps_memory_and_files).needs(&[Pause, Run]).serial(),
+    row!("lifecycle::a_pause_keeps_memory_and_files", pause::keeps_memory_and_files)
+        .needs(&[Pause, Run, Stream])
+        .serial(),
     row!("lifecycle::work_in_a_paused_sandbox_is_wrong_state", pause::work_is_wrong_state)
         .facade()
         .needs(&[Pause, Run]),
     row!("lifecycle::pause_and_resume_may_be_repeated", pause::twice_is_fine).needs(&[Pause, Run]),
-    row!("lifecycle::a_command_that_is_late_in_a_pause_ends", pause::a_late_command_ends).needs(&[Pause, Run]).serial(),
+    row!("lifecycle::a_command_that_is_late_in_a_pause_ends", pause::a_late_command_ends)
+        .needs(&[Pause, Run, Stream])
+        .serial(),
     row!("lifecycle::a_paused_sandbox_can_be_closed", pause::close_works).needs(&[Pause, Run]),
     row!("lifecycle::the_lifetime_goes_on_in_a_pause", pause::the_lifetime_goes_on).needs(&[Pause, Lifetime]).serial(),
     row!("lifecycle::a_stop_keeps_files_and_ends_processes", stop::keeps_files).needs(&[StopStart, Run]),
@@ -84,6 +89,12 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::a_stopped_sandbox_can_be_closed", stop::close_works).needs(&[StopStart]),
     row!("lifecycle::a_snapshot_is_what_was", snapshot::is_what_was).needs(&[Snapshot, Run]),
     row!("lifecycle::a_snapshot_outlives_its_sandbox", snapshot::outlives_its_sandbox).needs(&[Snapshot, Run]),
+    row!("lifecycle::a_snapshot_disturbs_no_command", snapshot::disturbs_no_command).needs(&[
+        Snapshot,
+        Run,
+        Stream,
+        StreamExact,
+    ]),
     row!("lifecycle::an_unknown_snapshot_is_not_found", snapshot::unknown).needs(&[Snapshot]),
     row!("lifecycle::snapshots_are_listed_by_their_labels", snapshot::are_listed).needs(&[Snapshot, SnapshotList]),
     row!("lifecycle::a_snapshot_that_nobody_waits_for_is_deleted", snapshot::nobody_waits).needs(&[SnapshotList]),

@@ -1,14 +1,15 @@
 //! Images of sandboxes, and copies.
 
+use super::{all, pause::Ticks};
 use crate::{
     Ctx,
     expect::{ensure, expect_eq, expect_kind, unproven},
     meddle::{Fault, Point},
-    row::Done,
+    row::{Done, Stop},
 };
 use sandbox::{ForkSandbox, Query};
 use sandbox_core::{Capability, labels};
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 const FILE: &str = "contract-snapshot";
 
@@ -46,6 +47,66 @@ pub(super) async fn outlives_its_sandbox(cx: &Ctx) -> Done {
     cx.client().delete_snapshot(&snapshot).await?;
     Ok(())
 }
+
+pub(super) async fn disturbs_no_command(cx: &Ctx) -> Done {
+    let sandbox = cx.sandbox().await?;
+    // So much that an image of it is not made at once.
+    if cx.has(Capability::Files) {
+        sandbox.files().write("contract-much", crate::rows::files::pattern(MUCH, 7)).await?;
+    }
+    let mut ticks = Ticks::start(cx, &sandbox, 600).await?;
+    let first = cx.within(30, "a tick, the control", ticks.next()).await??;
+    let (made, beside) = (Cell::new(0), Cell::new(0));
+    let snapshots = async {
+        for _ in 0..SNAPSHOTS {
+            let snapshot = cx.snapshot(&sandbox).await?;
+            cx.client().delete_snapshot(&snapshot).await?;
+            made.set(made.get() + 1);
+        }
+        Ok::<_, Stop>(())
+    };
+    // One after another in each of these, until the last snapshot is there.
+    let works = (0..3).map(|lane| {
+        let (sandbox, made, beside) = (&sandbox, &made, &beside);
+        Box::pin(async move {
+            for n in 0.. {
+                if made.get() == SNAPSHOTS {
+                    break;
+                }
+                let (word, path) = (format!("{lane} {n}"), format!("{FILE}-{lane}"));
+                expect_eq!(cx.text(sandbox, cx.probes().echo(&word)).await?, word, "echo beside a snapshot");
+                if cx.has(Capability::Files) {
+                    cx.within(60, "a write beside a snapshot", sandbox.files().write(&path, word.clone())).await??;
+                    let read = cx.within(60, "a read beside a snapshot", sandbox.files().read_text(&path)).await??;
+                    expect_eq!(read, word, "a file beside a snapshot");
+                }
+                beside.set(beside.get() + usize::from(made.get() < SNAPSHOTS));
+            }
+            Ok::<_, Stop>(())
+        })
+    });
+    // The program counts in memory: it goes on where it was, and nothing that it writes is lost.
+    let heard = async {
+        let mut last = first;
+        let mut afterwards = 3;
+        while afterwards > 0 {
+            let tick = cx.within(60, "a tick beside a snapshot", ticks.next()).await??;
+            expect_eq!(tick, last + 1, "the tick after tick {last}");
+            last = tick;
+            afterwards -= usize::from(made.get() == SNAPSHOTS);
+        }
+        Ok::<_, Stop>(())
+    };
+    let works = all(works.collect());
+    let works = async { works.await.into_iter().collect::<Result<(), _>>() };
+    tokio::try_join!(snapshots, works, heard)?;
+    ensure!(beside.get() > 0, "no command ran while the {} snapshots were taken", made.get());
+    Ok(())
+}
+
+const SNAPSHOTS: usize = 3;
+/// In bytes.
+const MUCH: usize = 24 << 20;
 
 pub(super) async fn unknown(cx: &Ctx) -> Done {
     let sandbox = cx.sandbox().await?;

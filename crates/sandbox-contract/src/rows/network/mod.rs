@@ -13,6 +13,7 @@ use sandbox::Sandbox;
 use sandbox_core::{
     Capability::{
         AllowCidr, AllowHost, AllowIpv4, AllowIpv6, AllowPort, AllowWildcard, Deny, DynamicNetwork, Learn, Ports, Run,
+        Stream,
     },
     NetworkPolicy,
 };
@@ -46,8 +47,17 @@ pub(crate) static ROWS: &[Row] = &[
     row!("network::a_port_ends_with_its_sandbox", ports::ends_with_its_sandbox).needs(&[Run, Ports]),
     row!("network::learning_records_and_blocks_nothing", change::learning).needs(&[Run, Learn]),
     row!("network::a_change_holds_for_new_connections", change::new_connections).needs(&[Run, Deny, DynamicNetwork]),
-    row!("network::a_change_cuts_what_it_forbids", change::live_connections).needs(&[Run, Deny, DynamicNetwork]),
-    row!("network::an_equal_policy_is_no_change", change::an_equal_policy).facade().needs(&[Run, DynamicNetwork]),
+    row!("network::a_change_cuts_what_it_forbids", change::live_connections).needs(&[
+        Run,
+        Deny,
+        DynamicNetwork,
+        Stream,
+    ]),
+    row!("network::an_equal_policy_is_no_change", change::an_equal_policy).facade().needs(&[
+        Run,
+        DynamicNetwork,
+        Stream,
+    ]),
     row!("network::a_refused_change_leaves_the_old_policy", change::a_refused_change).facade().needs(&[
         Run,
         Deny,

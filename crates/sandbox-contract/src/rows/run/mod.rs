@@ -58,6 +58,6 @@ pub(crate) static ROWS: &[Row] = &[
     row!("run::what_is_left_behind_does_not_hold_it", trouble::left_behind).needs(&[Run, Background]).serial(),
     row!("run::what_writes_on_for_ever_does_not_hold_it", trouble::writes_on).needs(&[Run, Background]).serial(),
     row!("run::no_zombies_are_left", trouble::no_zombies).needs(&[Run, Stdin]),
-    row!("run::a_sandbox_that_dies_midway_is_gone", trouble::a_sandbox_that_dies).needs(&[Run]),
+    row!("run::a_sandbox_that_dies_midway_is_gone", trouble::a_sandbox_that_dies).needs(&[Run, Stream]),
     row!("run::a_panic_of_the_adapter_is_internal", trouble::a_panic).facade().needs(&[Run]),
 ];
