@@ -74,7 +74,7 @@ impl Control for LyingControl {
                 lock(&self.kept).push(data);
                 Ok(())
             }
-            Fault::CtrlCIsLost => {
+            Fault::CtrlCIsLost if data.contains(&0x03) => {
                 let rest: Bytes = data.into_iter().filter(|byte| *byte != 0x03).collect();
                 self.inner.write(rest).await
             }

@@ -95,15 +95,15 @@ fn the_whole_product_is_the_matrix() {
     assert!(!rows.is_empty() && !faults.is_empty(), "nothing of the product is chosen");
     let pairs: Vec<_> = faults.iter().flat_map(|fault| rows.iter().map(move |row| (*fault, *row))).collect();
     let known = |fault: Fault, row: &Row| matrix.kills.get(&fault).is_some_and(|rows| rows.contains(row.name()));
-    // What is not as it was is tried once more: that a busy machine was late is no kill, and none the less.
-    let news = |pairs| -> Vec<(Fault, &'static Row)> {
-        pool::each(alone_last(pairs, |(_, row): &(Fault, &'static Row)| row), |(fault, row)| {
-            let kills = lie(fault, row, IMPATIENT).verdict == Verdict::Fail;
-            (kills != known(fault, row)).then_some((fault, row))
-        })
+    let is_news = |(fault, row): (Fault, &'static Row)| {
+        let kills = lie(fault, row, IMPATIENT).verdict == Verdict::Fail;
+        (kills != known(fault, row)).then_some((fault, row))
     };
+    let news = pool::each(alone_last(pairs, |(_, row)| row), is_news);
+    // Once more at leisure: that a busy machine was late is no kill, and none the less.
+    let news = pool::few(alone_last(news, |(_, row)| row), is_news);
     let (mut more, mut less) = (Kills::new(), Kills::new());
-    for (fault, row) in news(news(pairs)) {
+    for (fault, row) in news {
         let side = if known(fault, row) { &mut less } else { &mut more };
         side.entry(fault).or_default().insert(row.name().to_string());
     }
