@@ -45,8 +45,12 @@ impl Host {
     }
 
     pub(crate) fn of(profile: impl FnOnce(folder::Folder) -> folder::Folder) -> Self {
+        Self::limited(profile, limits())
+    }
+
+    pub(crate) fn limited(profile: impl FnOnce(folder::Folder) -> folder::Folder, limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let client = Client::builder(profile(folder::Folder::new(dir.path()))).limits(limits()).build().unwrap();
+        let client = Client::builder(profile(folder::Folder::new(dir.path()))).limits(limits).build().unwrap();
         Self { client, dir }
     }
 

@@ -1,6 +1,6 @@
 //! Tools of a sandbox that fail half-way, or lie.
 
-use crate::common::{Host, ms, open_spec, until};
+use crate::common::{Host, limits, ms, open_spec, until};
 use bytes::Bytes;
 use sandbox::{Body, Chunks, Command, ErrorKind, Files, Result};
 use std::{
@@ -73,7 +73,8 @@ async fn a_listing_has_names_alone() {
 
 #[tokio::test]
 async fn what_is_given_up_spares_a_sandbox_whose_commands_cannot_be_killed_alone() {
-    let host = Host::of(|folder| folder.files_by_commands().without_kill());
+    // What is given up has so long to notice, which a shell that has yet to start needs.
+    let host = Host::limited(|folder| folder.files_by_commands().without_kill(), limits().kill(ms(4000)));
     let sandbox = host.sandbox().await;
     let (files, dir) = (sandbox.files(), PathBuf::from(sandbox.cwd()));
     fs::write(dir.join("large"), vec![b'x'; 40 << 20]).unwrap();
@@ -84,7 +85,7 @@ async fn what_is_given_up_spares_a_sandbox_whose_commands_cannot_be_killed_alone
     let halves = |n: usize| if n == 0 { Some(Bytes::from(vec![b'y'; 1 << 20])) } else { None };
     let body = Body::new(Some(2 << 20), HalfWay(0, halves));
     assert!(tokio::time::timeout(ms(300), files.write_from("new", body)).await.is_err(), "given up");
-    tokio::time::sleep(ms(1500)).await;
+    tokio::time::sleep(ms(4500)).await;
     assert!(sandbox.run(Command::new("true")).await.unwrap().success());
     until("no temporary is left", || fs::read_dir(&dir).unwrap().count() == 1).await;
     // The control: a command of the user's takes the sandbox along.
