@@ -30,6 +30,9 @@ impl Matrix {
     pub(crate) fn read() -> Self {
         let text = std::fs::read_to_string(path()).expect("tests/faults/matrix.toml");
         let table: toml::Table = text.parse().expect("matrix.toml is TOML");
+        let others: Vec<_> =
+            table.keys().filter(|name| !["killer", "facade", "unproven", "kills"].contains(&name.as_str())).collect();
+        assert!(others.is_empty(), "matrix.toml has no tables of these names: {others:?}");
         let strings = |name: &str| -> BTreeMap<String, String> {
             let rows = table.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
             rows.into_iter().map(|(row, value)| (row, value.as_str().unwrap_or_default().to_string())).collect()
