@@ -46,6 +46,7 @@ pub struct Facts {
     max_output: Option<u64>,
     replay: Option<Replay>,
     default_pids: Option<u32>,
+    least_pids: Option<u32>,
     blind: Vec<Cow<'static, str>>,
     credentials: Vec<CredentialVariable>,
 }
@@ -63,6 +64,7 @@ impl Facts {
             max_output: None,
             replay: None,
             default_pids: None,
+            least_pids: None,
             blind: Vec::new(),
             credentials: Vec::new(),
         }
@@ -122,6 +124,13 @@ impl Facts {
     /// States the cap on processes where nothing is asked for. `PIDS`.
     pub fn default_pids(mut self, most: u32) -> Self {
         self.default_pids = Some(most);
+        self
+    }
+
+    /// States the least cap on processes that can be asked for, where it is more than one: what the backend itself runs beside
+    /// a command counts too. `PIDS`.
+    pub fn least_pids(mut self, least: u32) -> Self {
+        self.least_pids = Some(least);
         self
     }
 
@@ -198,6 +207,11 @@ impl Facts {
         self.default_pids
     }
 
+    /// The least cap on processes that can be asked for; one where nothing is stated.
+    pub fn fewest_pids(&self) -> u32 {
+        self.least_pids.unwrap_or(1)
+    }
+
     /// Whether native file and tree operations do not see this absolute path.
     pub fn is_blind(&self, path: &str) -> bool {
         self.blind
@@ -236,6 +250,7 @@ impl Facts {
         facts.max_output = least(self.max_output, other.max_output);
         facts.replay = least(self.replay, other.replay);
         facts.default_pids = least(self.default_pids, other.default_pids);
+        facts.least_pids = self.least_pids.max(other.least_pids);
         let more = other.blind.iter().filter(|dir| !self.blind.contains(dir));
         facts.blind.extend(more.cloned());
         facts

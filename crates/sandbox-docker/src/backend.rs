@@ -7,8 +7,8 @@ use crate::{
     error::Meaning,
     image,
     limits::{
-        Caps, DEFAULT_CPU_MILLIS, DEFAULT_MEMORY, DEFAULT_PIDS, LEAST_CPU_MILLIS, LEAST_MEMORY, LONGEST_LIFETIME,
-        MOST_MEMORY,
+        DEFAULT_CPU_MILLIS, DEFAULT_MEMORY, DEFAULT_PIDS, LEAST_CPU_MILLIS, LEAST_MEMORY, LEAST_PIDS, LONGEST_LIFETIME,
+        MOST_CPU_MILLIS, MOST_MEMORY,
     },
     own::{self, Named},
     remove, sandbox, snapshot, sweep,
@@ -162,10 +162,11 @@ impl Backend for Plain {
                 "containers of the engine's runtime share the host's kernel; measured on Docker 20.10 with runc 1.1",
                 "2026-11-30",
             ))
-            .resource(Resource::Cpu, Honoured::limit(DEFAULT_CPU_MILLIS).min(LEAST_CPU_MILLIS))
+            .resource(Resource::Cpu, Honoured::limit(DEFAULT_CPU_MILLIS).min(LEAST_CPU_MILLIS).max(MOST_CPU_MILLIS))
             .resource(Resource::Memory, Honoured::limit(DEFAULT_MEMORY).min(LEAST_MEMORY).max(MOST_MEMORY))
             .resource(Resource::Disk, Honoured::nothing())
             .default_pids(DEFAULT_PIDS)
+            .least_pids(LEAST_PIDS)
             .max_lifetime(LONGEST_LIFETIME)
             .blind("/proc")
             .blind("/dev")
@@ -198,7 +199,6 @@ impl Backend for Plain {
     }
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Container>> {
-        Caps::of(spec)?;
         let named = spec.image.as_deref().or(self.config.image.as_deref());
         let prepare = async {
             let link = self.link().await?;

@@ -15,7 +15,8 @@ const KEPT: [&str; 6] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", 
 ///   architectures that the profile does not list, the families are not kept apart.
 const SYSTEM_CALLS: &str = include_str!("seccomp.json");
 
-/// What looks empty. The engine's list is replaced by this one, so all that it hides is here too.
+/// What looks empty. The engine's list is replaced by this one, so all that Docker 20.10 hides is here too, and what later ones hide
+/// (`interrupts`, `powercap`) but the heat of each processor.
 const HIDDEN: [&str; 14] = [
     // The memory of the first process, which can be written without `ptrace`.
     "/proc/1/mem",

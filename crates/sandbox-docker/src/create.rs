@@ -47,7 +47,7 @@ pub(crate) struct Running {
 
 /// Makes what a sandbox consists of, and claims it.
 pub(crate) async fn run(link: &Link, config: &Config, spec: &Spec, attempt: &Attempt, image: &str) -> Result<Running> {
-    let (open, caps) = (is_open(spec)?, Caps::of(spec)?);
+    let (open, caps) = (is_open(spec)?, Caps::of(spec));
     let name = own::name(attempt.marker());
     if !wire::sound(&name) {
         return Err(Error::new(ErrorKind::Internal, format!("{name:?} is no name for a container")).applied(false));

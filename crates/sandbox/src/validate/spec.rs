@@ -103,6 +103,12 @@ fn resources(resources: &Resources, facts: &Facts) -> Result<()> {
         if pids == 0 {
             return Err(Error::invalid("a cap of zero processes").with_hint("leave it out for the backend's default"));
         }
+        let fewest = facts.fewest_pids();
+        if pids < fewest {
+            let message =
+                format!("a cap of {pids} processes is less than backend `{}` can run commands in", facts.name());
+            return Err(Error::invalid(message).with_hint(format!("ask for at least {fewest}, or leave it out")));
+        }
     }
     Ok(())
 }

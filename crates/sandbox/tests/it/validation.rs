@@ -162,6 +162,8 @@ async fn resources() {
     let pids = |most| Spec::new().resources(Resources::new().pids(most));
     absent(Capability::Pids, pids(9)).await;
     specs(|facts| facts.native([Capability::Pids]), ErrorKind::InvalidArgument, pids(0), pids(1)).await;
+    let narrow = |facts: Facts| facts.native([Capability::Pids]).least_pids(16);
+    specs(narrow, ErrorKind::InvalidArgument, pids(15), pids(16)).await;
 }
 
 #[tokio::test]
