@@ -73,7 +73,7 @@ impl Files {
             Some(there) if there.kind == FileKind::File => request.mode.unwrap_or(there.meta.mode & 0o7777),
             Some(_) => request.mode.unwrap_or(NEW_FILE),
             None => {
-                self.parents(dir).await?;
+                self.parents(dir, &request.path).await?;
                 request.mode.unwrap_or(NEW_FILE)
             }
         };
@@ -104,10 +104,15 @@ impl Files {
     }
 
     /// Makes the directory that a file goes into, unless it is there.
-    async fn parents(&self, dir: &str) -> Result<()> {
-        match dir == "/" || self.look(dir).await?.is_some() {
-            true => Ok(()),
-            false => self.directory(dir.to_string()).await,
+    async fn parents(&self, dir: &str, file: &str) -> Result<()> {
+        let there = if dir == "/" { Some(FileKind::Directory) } else { self.look(dir).await?.map(|there| there.kind) };
+        match there {
+            Some(FileKind::Directory) => Ok(()),
+            Some(_) => {
+                let message = format!("`{file}` is below `{dir}`, which is not a directory");
+                Err(Error::new(ErrorKind::NotADirectory, message).applied(false))
+            }
+            None => self.directory(dir.to_string()).await,
         }
     }
 }

@@ -134,6 +134,7 @@ async fn what_is_not_there_or_no_file_has_its_kind() {
                 (kind, Some("files.write")),
                 "write {path} {way:?}: {error:?}"
             );
+            assert!(error.to_string().contains(path), "write {path} {way:?}: {error}");
         }
         for (path, kind) in [("missing", PathNotFound), ("missing/below", PathNotFound), ("file/below", NotADirectory)]
         {
