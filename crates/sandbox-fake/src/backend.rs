@@ -2,7 +2,7 @@
 
 use crate::{
     Fake, FakeSandbox, VirtualClock,
-    config::number,
+    config::{id_of, number},
     double::{Call, CreateCall, Number, Operation, SandboxCall},
     facts,
     fs::Fs,
@@ -10,14 +10,14 @@ use crate::{
     program::join,
     world::Link,
     world::{Env, Origin},
-    world::{Freezer, Pace, Room, Timer, gone, lead, lock},
+    world::{Freezer, Pace, Room, State, Timer, lead, lock},
 };
 use sandbox_core::{
     Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
     Query, Resource, Resources, Result, SandboxId, SnapshotId, Spec, Tasks,
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
@@ -37,8 +37,8 @@ impl Backend for Fake {
 
     async fn fork(&self, source: &SandboxId, request: &ForkSandbox, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
-        let number = number(source).ok_or_else(|| unknown(source))?;
         let plan = kernel.with(|state, _| {
+            let number = known(state, source)?;
             let room = state.working(number)?;
             Ok::<_, Error>(Plan {
                 env: Arc::clone(&room.env),
@@ -144,12 +144,9 @@ impl Fake {
     async fn reach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<FakeSandbox>> {
         self.ask(Operation::Attach).await?;
         let kernel = self.kernel();
-        let found = number(id).filter(|number| *id == SandboxId::new(format!("fake-{number}")));
-        let number = found.ok_or_else(|| unknown(id))?;
-        let cwd = kernel.act(|state, _| match state.rooms.get(&number) {
-            Some(room) => Ok(room.cwd.clone()),
-            None if number <= state.last_room && number > 0 => Err(gone()),
-            None => Err(unknown(id)),
+        let (number, cwd) = kernel.act(|state, _| {
+            let number = known(state, id)?;
+            state.room(number).map(|room| (number, room.cwd.clone()))
         })?;
         tasks.spawn(lead(Arc::clone(kernel)));
         Ok(Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd))
@@ -219,7 +216,7 @@ impl Fake {
             }
             state.last_room += 1;
             let number = state.last_room;
-            let id = SandboxId::new(format!("fake-{number}"));
+            let id = id_of(number);
             let room = Room {
                 id: id.clone(),
                 labels: labels.clone(),
@@ -237,7 +234,7 @@ impl Fake {
                 zombies: BTreeMap::new(),
                 last_pid: 1,
                 commands: BTreeMap::new(),
-                ended: BTreeMap::new(),
+                ended: VecDeque::new(),
                 pipes: BTreeMap::new(),
                 number: 0,
                 memory: 0,
@@ -263,6 +260,8 @@ pub(crate) fn unknown_user(name: &str) -> Error {
     Error::invalid(format!("no user `{name}` in the sandbox")).with_hint("use `root`, `nobody`, `app`, or a uid")
 }
 
-fn unknown(id: &SandboxId) -> Error {
-    Error::new(ErrorKind::NotFound, format!("no sandbox `{id}`"))
+/// The number of a sandbox that is there, or has been.
+fn known(state: &State, id: &SandboxId) -> Result<u64> {
+    let there = |number: &u64| (1..=state.last_room).contains(number);
+    number(id).filter(there).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no sandbox `{id}`")))
 }

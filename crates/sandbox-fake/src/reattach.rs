@@ -26,7 +26,7 @@ pub(crate) fn reattach(kernel: &Arc<Kernel>, room: u64, request: &Reattach) -> R
     let number = number(&request.id).ok_or_else(unknown)?;
     let (watcher, ended) = kernel.act(|state, _| {
         let entry = state.rooms.get_mut(&room).ok_or_else(gone)?;
-        let ended = entry.ended.get(&number).copied();
+        let ended = entry.end_of(number);
         match entry.commands.get_mut(&number) {
             Some(command) => Ok((command.output.watch(ended.filter(|_| !command.running)), None)),
             // Nothing of it is left but how it ended.

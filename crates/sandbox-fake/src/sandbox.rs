@@ -3,6 +3,7 @@
 use crate::{
     FakeControl, FakeEvents,
     backend::unknown_user,
+    config::id_of,
     double::{Call, Done, FileCall, Input, Number, Operation, RunCall, SandboxCall},
     files::{self, Pieces},
     fs::{Fs, Who, pack, unpack},
@@ -38,11 +39,6 @@ pub struct FakeSandbox {
 }
 
 impl FakeSandbox {
-    #[cfg(feature = "faults")]
-    pub(crate) fn owned(kernel: &Arc<Kernel>, room: u64) -> Self {
-        Self { kernel: Arc::clone(kernel), room, id: id_of(room), owner: AtomicBool::new(true) }
-    }
-
     /// From now on, the sandbox ends with this handle.
     pub(crate) fn own(&self) {
         self.owner.store(true, SeqCst);
@@ -356,10 +352,6 @@ impl fmt::Debug for FakeSandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FakeSandbox").field("number", &self.room).field("owner", &self.owner).finish_non_exhaustive()
     }
-}
-
-fn id_of(room: u64) -> SandboxId {
-    SandboxId::new(format!("fake-{room}"))
 }
 
 /// The environment of a command; another user's home where nobody says otherwise.

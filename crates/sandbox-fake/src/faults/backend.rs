@@ -170,9 +170,9 @@ impl Backend for Liar {
             let made = self.0.fake.create(&spec, &Attempt::new("attach", Arc::default(), tasks.clone())).await?;
             return Ok(self.wrap(made, spec, tasks.clone(), true));
         }
-        let mut made = self.0.fake.attach(id, tasks).await?;
-        if let Some(room) = number(id).filter(|_| self.0.is(Fault::AttachedHandleOwns)) {
-            made.instance = FakeSandbox::owned(self.0.fake.kernel(), room);
+        let made = self.0.fake.attach(id, tasks).await?;
+        if self.0.is(Fault::AttachedHandleOwns) {
+            made.instance.own();
         }
         Ok(self.wrap(made, Spec::new(), tasks.clone(), true))
     }

@@ -1,5 +1,5 @@
 use super::*;
-use sandbox_core::{ErrorKind, Query};
+use sandbox_core::{Control, ErrorKind, ForkSandbox, Query, Reattach};
 use std::collections::BTreeSet;
 
 #[test]
@@ -102,6 +102,17 @@ fn unknown_ids_are_not_found() {
             lab.fake.destroy(&SandboxId::new(id)).await.unwrap();
         }
         assert_eq!(lab.fake.world().count(), 0);
+        let made = lab.create(Spec::new()).await.unwrap();
+        let attempt = || Attempt::new("copy", Arc::default(), lab.tasks.clone());
+        for id in ["fake-2", "fake-0", "fake-01", "fake-+1", "fake-", "x"] {
+            let error = lab.fake.fork(&SandboxId::new(id), &ForkSandbox::new(), &attempt()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
+            assert!(!lab.fake.world().expire(&SandboxId::new(id)), "{id}");
+        }
+        drop(lab.fake.fork(&made.id, &ForkSandbox::new(), &attempt()).await.unwrap());
+        lab.fake.destroy(&made.id).await.unwrap();
+        let error = lab.fake.fork(&made.id, &ForkSandbox::new(), &attempt()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Gone);
     });
 }
 
@@ -135,6 +146,27 @@ fn lists_page_and_filter() {
         lab.fake.destroy(&gone.id).await.unwrap();
         let listed = lab.fake.list(&Query::new().label("even", "false")).await.unwrap();
         assert!(listed.items.iter().all(|item| item.id != gone.id));
+    });
+}
+
+#[test]
+fn the_commands_that_ended_last_are_remembered() {
+    Lab::run(Fake::new(), |lab| async move {
+        let sandbox = lab.sandbox().await;
+        let (first, mut events) = start(&sandbox, &exec("hang")).await;
+        let mut early = None;
+        for _ in 0..1100 {
+            let (control, mut events) = start(&sandbox, &exec("true")).await;
+            All::of(&mut events).await;
+            early = early.or_else(|| control.id());
+        }
+        first.kill().await.unwrap();
+        All::of(&mut events).await;
+        let first = Reattach::new(first.id().unwrap());
+        let (_control, mut again) = sandbox.reattach(&first).await.expect("what ended last is forgotten");
+        assert_eq!(All::of(&mut again).await.status(), Status::Signal(9));
+        let error = sandbox.reattach(&Reattach::new(early.unwrap())).await.err().map(|error| error.kind());
+        assert_eq!(error, Some(ErrorKind::NotFound));
     });
 }
 

@@ -4,7 +4,7 @@ use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, proces
 use crate::{ProcessInfo, fs::Fs, image::User, port::Relay};
 use sandbox_core::{Ended, Resources, SandboxId};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
     task::Waker,
     time::Duration,
@@ -31,8 +31,8 @@ pub(crate) struct Room {
     pub(crate) zombies: BTreeMap<u32, u32>,
     pub(crate) last_pid: u32,
     pub(crate) commands: BTreeMap<u64, Command>,
-    /// How the latest commands ended.
-    pub(crate) ended: BTreeMap<u64, Ended>,
+    /// How commands ended, those that ended last.
+    pub(crate) ended: VecDeque<(u64, Ended)>,
     pub(crate) pipes: BTreeMap<u64, Pipe>,
     /// Names commands and pipes.
     pub(crate) number: u64,
@@ -76,10 +76,15 @@ impl Room {
 
     /// Keeps how a command ended, for whoever reaches it later.
     pub(crate) fn remember(&mut self, command: u64, ended: Ended) {
-        self.ended.insert(command, ended);
-        if self.ended.len() > REMEMBERED {
-            self.ended.pop_first();
+        if self.ended.len() == REMEMBERED {
+            self.ended.pop_front();
         }
+        self.ended.push_back((command, ended));
+    }
+
+    /// How a command ended, where that is still known.
+    pub(crate) fn end_of(&self, command: u64) -> Option<Ended> {
+        self.ended.iter().rev().find(|(known, _)| *known == command).map(|(_, ended)| *ended)
     }
 
     /// A new pipe; its name.
