@@ -3,7 +3,7 @@
 use crate::{
     Fake, FakeSandbox, VirtualClock,
     config::{id_of, number},
-    double::{Call, CreateCall, Number, Operation, SandboxCall},
+    double::{Call, CreateCall, DeleteSnapshotCall, ForkCall, ListCall, Number, Operation, SandboxCall},
     facts,
     fs::Fs,
     image::{Catalogue, User},
@@ -37,38 +37,25 @@ impl Backend for Fake {
 
     async fn fork(&self, source: &SandboxId, request: &ForkSandbox, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
-        let plan = kernel.with(|state, _| {
-            let number = known(state, source)?;
-            let room = state.working(number)?;
-            Ok::<_, Error>(Plan {
-                env: Arc::clone(&room.env),
-                cwd: room.cwd.clone(),
-                user: room.user.clone(),
-                users: Arc::clone(&room.users),
-                network: room.link.policy().clone(),
-                resources: room.resources.clone(),
-                files: lock(&room.files).clone(),
-            })
-        })?;
-        let made = self.furnish(plan, &request.labels, request.lifetime.unwrap_or(Spec::LIFETIME), attempt)?;
-        made.instance.own();
-        Ok(made)
+        let call = lock(&kernel.double).calls.add(Call::Fork(ForkCall::new(source, request)));
+        kernel.answered(call, self.copy(source, request, attempt, call).await)
     }
 
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<()> {
-        self.kernel().act(|state, _| state.snapshots.remove(id));
-        Ok(())
+        let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::DeleteSnapshot(DeleteSnapshotCall::new(id)));
+        let deleted = async {
+            self.ask(Operation::DeleteSnapshot).await?;
+            drop(kernel.act(|state, _| state.snapshots.remove(id)));
+            kernel.trouble(Operation::DeleteSnapshot, 2).await
+        };
+        kernel.answered(call, deleted.await)
     }
 
     async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
-        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
-        let items = self.kernel().act(|state, _| {
-            let matching = state.snapshots.iter().filter(|(_, one)| query.fits(&one.labels));
-            let listed = matching
-                .map(|(id, one)| ListedSnapshot::new(id.clone(), one.labels.clone()).created(epoch + one.created));
-            listed.collect()
-        });
-        Ok(Page::last(items))
+        let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::ListSnapshots(ListCall::new(query)));
+        kernel.answered(call, self.snapshots(query).await)
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -95,6 +82,45 @@ impl Backend for Fake {
     }
 
     async fn list(&self, query: &Query) -> Result<Page> {
+        let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::List(ListCall::new(query)));
+        kernel.answered(call, self.listed(query).await)
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        if self.kernel().pace() == Pace::Real {
+            return None;
+        }
+        Some(Arc::new(VirtualClock::new(self.kernel())))
+    }
+}
+
+/// What a sandbox is made of.
+struct Plan {
+    env: Env,
+    cwd: String,
+    user: User,
+    users: Arc<[User]>,
+    network: NetworkPolicy,
+    resources: Resources,
+    files: Fs,
+    labels: BTreeMap<String, String>,
+    lifetime: Duration,
+}
+
+impl Fake {
+    async fn reach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<FakeSandbox>> {
+        self.ask(Operation::Attach).await?;
+        let kernel = self.kernel();
+        let (number, cwd) = kernel.act(|state, _| {
+            let number = known(state, id)?;
+            state.room(number).map(|room| (number, room.cwd.clone()))
+        })?;
+        tasks.spawn(lead(Arc::clone(kernel)));
+        Ok(Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd))
+    }
+
+    async fn listed(&self, query: &Query) -> Result<Page> {
         self.ask(Operation::List).await?;
         let after = match &query.cursor {
             Some(cursor) => {
@@ -121,35 +147,42 @@ impl Backend for Fake {
         })
     }
 
-    fn clock(&self) -> Option<Arc<dyn Clock>> {
-        if self.kernel().pace() == Pace::Real {
-            return None;
-        }
-        Some(Arc::new(VirtualClock::new(self.kernel())))
+    async fn snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
+        self.ask(Operation::ListSnapshots).await?;
+        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
+        let items = self.kernel().act(|state, _| {
+            let matching = state.snapshots.iter().filter(|(_, one)| query.fits(&one.labels));
+            let listed = matching
+                .map(|(id, one)| ListedSnapshot::new(id.clone(), one.labels.clone()).created(epoch + one.created));
+            listed.collect()
+        });
+        Ok(Page::last(items))
     }
-}
 
-/// What a sandbox is made of.
-struct Plan {
-    env: Env,
-    cwd: String,
-    user: User,
-    users: Arc<[User]>,
-    network: NetworkPolicy,
-    resources: Resources,
-    files: Fs,
-}
-
-impl Fake {
-    async fn reach(&self, id: &SandboxId, tasks: &Tasks) -> Result<Made<FakeSandbox>> {
-        self.ask(Operation::Attach).await?;
-        let kernel = self.kernel();
-        let (number, cwd) = kernel.act(|state, _| {
-            let number = known(state, id)?;
-            state.room(number).map(|room| (number, room.cwd.clone()))
+    async fn copy(
+        &self,
+        source: &SandboxId,
+        request: &ForkSandbox,
+        attempt: &Attempt,
+        call: Number,
+    ) -> Result<Made<FakeSandbox>> {
+        self.ask(Operation::Fork).await?;
+        let plan = self.kernel().with(|state, _| {
+            let number = known(state, source)?;
+            let room = state.working(number)?;
+            Ok::<_, Error>(Plan {
+                env: Arc::clone(&room.env),
+                cwd: room.cwd.clone(),
+                user: room.user.clone(),
+                users: Arc::clone(&room.users),
+                network: room.link.policy().clone(),
+                resources: room.resources.clone(),
+                files: lock(&room.files).clone(),
+                labels: request.labels.clone(),
+                lifetime: request.lifetime.unwrap_or(Spec::LIFETIME),
+            })
         })?;
-        tasks.spawn(lead(Arc::clone(kernel)));
-        Ok(Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd))
+        self.deliver(plan, attempt, call, Operation::Fork).await
     }
 
     async fn make(&self, spec: &Spec, attempt: &Attempt, call: Number) -> Result<Made<FakeSandbox>> {
@@ -181,14 +214,27 @@ impl Fake {
             files.make_dirs(&cwd, root, now)?;
             files.set_meta(&cwd, None, Some((user.uid, user.gid)), None, root)?;
         }
-        let network = spec.effective_network().clone();
-        let plan = Plan { env: Arc::new(env), cwd, user, users, network, resources, files };
+        let (network, labels) = (spec.effective_network().clone(), spec.labels.clone());
+        let lifetime = spec.effective_lifetime();
+        let plan = Plan { env: Arc::new(env), cwd, user, users, network, resources, files, labels, lifetime };
         kernel.trouble(Operation::Create, 2).await?;
-        let made = self.furnish(plan, &spec.labels, spec.effective_lifetime(), attempt)?;
+        self.deliver(plan, attempt, call, Operation::Create).await
+    }
+
+    /// The last two steps of an operation that makes a sandbox.
+    async fn deliver(
+        &self,
+        plan: Plan,
+        attempt: &Attempt,
+        call: Number,
+        operation: Operation,
+    ) -> Result<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        let made = self.furnish(plan, attempt)?;
         lock(&kernel.double).calls.made(call, &made.id);
-        kernel.trouble(Operation::Create, 3).await?;
+        kernel.trouble(operation, operation.steps() - 1).await?;
         made.instance.own();
-        kernel.trouble(Operation::Create, 4).await?;
+        kernel.trouble(operation, operation.steps()).await?;
         Ok(made)
     }
 
@@ -199,13 +245,7 @@ impl Fake {
     }
 
     /// Makes it; nobody owns it yet.
-    fn furnish(
-        &self,
-        plan: Plan,
-        labels: &BTreeMap<String, String>,
-        lifetime: Duration,
-        attempt: &Attempt,
-    ) -> Result<Made<FakeSandbox>> {
+    fn furnish(&self, plan: Plan, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
         let cwd = plan.cwd.clone();
         let (number, id) = kernel.act(|state, _| {
@@ -219,7 +259,7 @@ impl Fake {
             let id = id_of(number);
             let room = Room {
                 id: id.clone(),
-                labels: labels.clone(),
+                labels: plan.labels,
                 env: plan.env,
                 cwd: plan.cwd,
                 user: plan.user,
@@ -228,7 +268,7 @@ impl Fake {
                 ports: BTreeMap::new(),
                 resources: plan.resources,
                 created: state.timers.now(),
-                lifetime: state.timers.set(state.lifetime(lifetime), Timer::Lifetime(number)),
+                lifetime: state.timers.set(state.lifetime(plan.lifetime), Timer::Lifetime(number)),
                 files: state.files_of_all().unwrap_or_else(|| Arc::new(Mutex::new(plan.files))),
                 processes: BTreeMap::new(),
                 zombies: BTreeMap::new(),

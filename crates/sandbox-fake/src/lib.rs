@@ -31,7 +31,8 @@ struct Guide;
 pub use clock::VirtualClock;
 pub use config::{Fake, ProcessInfo, World};
 pub use double::{
-    Call, CreateCall, Credential, FileCall, Input, On, Operation, Reply, RunCall, SandboxCall, Trouble, failure,
+    Call, CreateCall, Credential, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, On, Operation, Reply,
+    RunCall, SandboxCall, SnapshotCall, Trouble, failure,
 };
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Liar, LyingControl, LyingEvents, LyingSandbox};

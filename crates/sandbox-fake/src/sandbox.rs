@@ -4,7 +4,7 @@ use crate::{
     FakeControl, FakeEvents,
     backend::unknown_user,
     config::id_of,
-    double::{Call, Done, FileCall, Input, Number, Operation, RunCall, SandboxCall},
+    double::{Call, Done, FileCall, Input, Number, Operation, RunCall, SandboxCall, SnapshotCall},
     files::{self, Pieces},
     fs::{Fs, Who, pack, unpack},
     port::Relay,
@@ -197,7 +197,16 @@ impl Instance for FakeSandbox {
     }
 
     async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
-        self.kernel.act(|state, _| state.snapshot(self.room, &request.labels))
+        let kernel = &self.kernel;
+        let number = lock(&kernel.double).calls.add(Call::Snapshot(SnapshotCall::new(&self.id, request)));
+        let taken = async {
+            kernel.trouble(Operation::Snapshot, 1).await?;
+            let id = kernel.act(|state, _| state.snapshot(self.room, &request.labels))?;
+            lock(&kernel.double).calls.taken(number, &id);
+            kernel.trouble(Operation::Snapshot, 2).await?;
+            Ok(id)
+        };
+        kernel.answered(number, taken.await)
     }
 
     async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {
@@ -301,12 +310,15 @@ impl Instance for FakeSandbox {
     }
 
     async fn watch(&self, request: &WatchDir) -> Result<Changes> {
-        let (files, who, _) = self.files()?;
-        let queue = lock(&files).watch(&request.path, request.recursive, who)?;
-        let changes = FakeChanges { kernel: Arc::clone(&self.kernel), files, queue };
-        // What ended before it was watched is not told that it ends.
-        self.kernel.with(|state, _| state.room(self.room).map(drop))?;
-        Ok(Changes::new(changes))
+        self.file("watch", &request.path, async {
+            let (files, who, _) = self.files()?;
+            let queue = lock(&files).watch(&request.path, request.recursive, who)?;
+            let changes = FakeChanges { kernel: Arc::clone(&self.kernel), files, queue };
+            // What ended before it was watched is not told that it ends.
+            self.kernel.with(|state, _| state.room(self.room).map(drop))?;
+            Ok(Changes::new(changes))
+        })
+        .await
     }
 
     async fn put_tree(&self, request: &PutTree, tar: Body) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The fake as a double of its users' tests.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use sandbox::{Client, Command, ErrorKind, Limits, Query, Retry, Sandbox, Spec};
+use sandbox::{Client, Command, ErrorKind, ForkSandbox, Limits, Query, Retry, Sandbox, Spec, TakeSnapshot, WatchDir};
 use sandbox_core::{Capability, Isolation, Status};
 use sandbox_fake::{Call, Credential, Fake, FakeProvider, Input, On, Operation, Reply, Trouble, World, failure};
 use std::time::{Duration, Instant};
@@ -115,6 +115,87 @@ async fn calls_are_kept_in_order_with_what_was_in_effect() {
     assert_eq!(world.calls(), []);
 }
 
+#[tokio::test]
+async fn copies_snapshots_and_lists_are_recorded() {
+    let (world, client, sandbox) = open(Fake::new()).await;
+    let minute = Duration::from_secs(60);
+    let copy = sandbox.fork(ForkSandbox::new().label("copy", "yes").lifetime(minute)).await.unwrap();
+    let snapshot = sandbox.snapshot(TakeSnapshot::new().label("team", "blue")).await.unwrap();
+    assert_eq!(client.list(Query::new().label("copy", "yes")).await.unwrap().len(), 1);
+    assert_eq!(client.snapshots(Query::new().label("team", "blue")).await.unwrap().len(), 1);
+    client.delete_snapshot(snapshot.as_str()).await.unwrap();
+    let changes = sandbox.files().watch(WatchDir::new("/tmp")).await.unwrap();
+    let calls = world.calls();
+    let [
+        _,
+        Call::Fork(fork),
+        Call::Snapshot(taken),
+        Call::List(list),
+        Call::ListSnapshots(kept),
+        Call::DeleteSnapshot(gone),
+        Call::File(watch),
+    ] = &calls[..]
+    else {
+        panic!("{calls:?}")
+    };
+    assert_eq!((&fork.source, fork.sandbox.as_ref(), fork.lifetime), (sandbox.id(), Some(copy.id()), minute));
+    assert!(fork.labels.iter().eq([(&"copy".to_string(), &"yes".to_string())]), "{:?}", fork.labels);
+    assert_eq!((&taken.sandbox, taken.snapshot.as_ref()), (sandbox.id(), Some(&snapshot)));
+    assert!(taken.labels.iter().eq([(&"team".to_string(), &"blue".to_string())]), "{:?}", taken.labels);
+    assert_eq!((&list.query, &kept.query), (&Query::new().label("copy", "yes"), &Query::new().label("team", "blue")));
+    assert_eq!((&gone.snapshot, watch.operation, &*watch.path), (&snapshot, "watch", "/tmp"));
+    assert!(calls.iter().all(|call| call.error().is_none()));
+    drop((changes, copy, sandbox));
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_that_fails_at_any_step_leaves_nothing() {
+    for step in 1..=Operation::Fork.steps() {
+        let (world, client, sandbox) = open(Fake::new()).await;
+        world.trouble(Trouble::on(Operation::Fork).step(step).fail(failure::capacity()));
+        let error = sandbox.fork(ForkSandbox::new()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Capacity, "step {step}");
+        let calls = world.calls();
+        let Call::Fork(fork) = &calls[1] else { panic!("{calls:?}") };
+        assert_eq!((fork.sandbox.is_some(), fork.error), (step > 1, Some(ErrorKind::Capacity)), "step {step}");
+        assert!(sandbox.run(Command::new("true")).await.unwrap().success(), "step {step}");
+        drop(sandbox.fork(ForkSandbox::new()).await.unwrap());
+        client.close().await.unwrap();
+        assert_eq!(world.count(), 0, "step {step}");
+        let copy = fork.sandbox.as_ref();
+        let destroyed = |call: &Call| matches!(call, Call::Destroy(call) if Some(&call.sandbox) == copy);
+        assert_eq!(world.calls().iter().any(destroyed), step > 1, "step {step}");
+    }
+}
+
+#[tokio::test]
+async fn snapshots_fail_on_demand() {
+    let (world, client, sandbox) = open(Fake::new()).await;
+    let fails = |on, step| world.trouble(Trouble::on(on).step(step).fail(failure::connection_lost()));
+    let lost = |error: sandbox::Error| assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{error}");
+    fails(Operation::Snapshot, 1);
+    lost(sandbox.snapshot(TakeSnapshot::new()).await.unwrap_err());
+    assert!(world.snapshots().is_empty());
+    fails(Operation::Snapshot, 2);
+    lost(sandbox.snapshot(TakeSnapshot::new()).await.unwrap_err());
+    let left = world.snapshots();
+    assert_eq!(left.len(), 1, "it was made before the answer was lost");
+    fails(Operation::ListSnapshots, 1);
+    lost(client.snapshots(Query::new()).await.unwrap_err());
+    assert_eq!(client.snapshots(Query::new()).await.unwrap()[0].id, left[0]);
+    for (step, there) in [(1, 1), (2, 0)] {
+        fails(Operation::DeleteSnapshot, step);
+        lost(client.delete_snapshot(left[0].as_str()).await.unwrap_err());
+        assert_eq!(world.snapshots().len(), there, "step {step}");
+    }
+    client.delete_snapshot(left[0].as_str()).await.unwrap();
+    let failed = world.calls().iter().filter(|call| call.error() == Some(ErrorKind::ConnectionLost)).count();
+    assert_eq!(failed, 5);
+    drop(sandbox);
+    client.close().await.unwrap();
+}
+
 /// What a client did that tries again, and what was recorded of it.
 async fn flaky(seed: u64) -> (Vec<Call>, String) {
     let fake = Fake::new()
@@ -197,6 +278,12 @@ async fn credentials_can_be_missing_empty_and_refused() {
         assert_eq!(error.kind(), ErrorKind::Auth);
         assert!(error.message().contains(words) && error.message().contains("FAKE_API_KEY"), "{error}");
         assert!(error.hint().is_some() && !error.may_have_applied());
+        let others = [
+            client.list(Query::new()).await.err(),
+            client.snapshots(Query::new()).await.err(),
+            client.delete_snapshot("fake-snapshot-1").await.err(),
+        ];
+        assert_eq!(others.map(|error| error.map(|error| error.kind())), [Some(ErrorKind::Auth); 3]);
     }
     let client = Client::new(Fake::new().credential(Credential::Given)).unwrap();
     drop(client.create(Spec::new()).await.unwrap());

@@ -1,7 +1,9 @@
 //! The record of what was asked of a fake.
 
 use bytes::{Bytes, BytesMut};
-use sandbox_core::{Error, ErrorKind, NetworkPolicy, SandboxId, Spec, labels};
+use sandbox_core::{
+    Error, ErrorKind, ForkSandbox, NetworkPolicy, Query, SandboxId, SnapshotId, Spec, TakeSnapshot, labels,
+};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -20,6 +22,8 @@ const INPUT: usize = 1 << 20;
 pub enum Call {
     /// A sandbox.
     Create(CreateCall),
+    /// A copy of a sandbox.
+    Fork(ForkCall),
     /// A command.
     Run(RunCall),
     /// A way into a sandbox that is there.
@@ -28,6 +32,14 @@ pub enum Call {
     Detach(SandboxCall),
     /// The end of a sandbox.
     Destroy(SandboxCall),
+    /// A page of the sandboxes that there are.
+    List(ListCall),
+    /// An image of a sandbox.
+    Snapshot(SnapshotCall),
+    /// The end of such an image.
+    DeleteSnapshot(DeleteSnapshotCall),
+    /// A page of the snapshots that there are.
+    ListSnapshots(ListCall),
     /// An operation on files.
     File(FileCall),
 }
@@ -37,8 +49,12 @@ impl Call {
     pub fn error(&self) -> Option<ErrorKind> {
         match self {
             Self::Create(call) => call.error,
+            Self::Fork(call) => call.error,
             Self::Run(call) => call.error,
             Self::Attach(call) | Self::Detach(call) | Self::Destroy(call) => call.error,
+            Self::List(call) | Self::ListSnapshots(call) => call.error,
+            Self::Snapshot(call) => call.error,
+            Self::DeleteSnapshot(call) => call.error,
             Self::File(call) => call.error,
         }
     }
@@ -53,6 +69,22 @@ pub struct CreateCall {
     /// The spec in effect: network, lifetime and resources are set, and the labels of this library, which are never the same,
     /// are left out.
     pub spec: Spec,
+    /// The kind of the error that it was answered with.
+    pub error: Option<ErrorKind>,
+}
+
+/// A copy that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ForkCall {
+    /// What was to be copied.
+    pub source: SandboxId,
+    /// The copy's id, where one was made.
+    pub sandbox: Option<SandboxId>,
+    /// Its labels, but those of this library.
+    pub labels: BTreeMap<String, String>,
+    /// How long it may live.
+    pub lifetime: Duration,
     /// The kind of the error that it was answered with.
     pub error: Option<ErrorKind>,
 }
@@ -103,6 +135,40 @@ pub struct SandboxCall {
     pub error: Option<ErrorKind>,
 }
 
+/// An enumeration that was asked for: one page of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListCall {
+    /// By which labels, and from where.
+    pub query: Query,
+    /// The kind of the error that it was answered with.
+    pub error: Option<ErrorKind>,
+}
+
+/// A snapshot that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SnapshotCall {
+    /// Of which sandbox.
+    pub sandbox: SandboxId,
+    /// Its id, where one was made.
+    pub snapshot: Option<SnapshotId>,
+    /// Its labels, but those of this library.
+    pub labels: BTreeMap<String, String>,
+    /// The kind of the error that it was answered with.
+    pub error: Option<ErrorKind>,
+}
+
+/// The end of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeleteSnapshotCall {
+    /// Which one.
+    pub snapshot: SnapshotId,
+    /// The kind of the error that it was answered with.
+    pub error: Option<ErrorKind>,
+}
+
 /// A call about a file or a tree of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -110,7 +176,7 @@ pub struct FileCall {
     /// Where.
     pub sandbox: SandboxId,
     /// What the adapter was asked for: `read_file`, `write_file`, `stat`, `list_dir`, `make_dir`, `remove`, `rename`,
-    /// `set_meta`, `put_tree`, `get_tree`.
+    /// `set_meta`, `watch`, `put_tree`, `get_tree`.
     pub operation: &'static str,
     /// The absolute path; of a rename, the old one.
     pub path: String,
@@ -130,9 +196,40 @@ impl CreateCall {
         spec.network = Some(spec.effective_network().clone());
         spec.lifetime = Some(spec.effective_lifetime());
         spec.resources = crate::facts::in_force(&spec.resources);
-        spec.labels.retain(|name, _| !name.starts_with(labels::RESERVED));
+        spec.labels = of_users(&spec.labels);
         Self { sandbox: None, spec, error: None }
     }
+}
+
+impl ForkCall {
+    pub(crate) fn new(source: &SandboxId, request: &ForkSandbox) -> Self {
+        let lifetime = request.lifetime.unwrap_or(Spec::LIFETIME);
+        Self { source: source.clone(), sandbox: None, labels: of_users(&request.labels), lifetime, error: None }
+    }
+}
+
+impl ListCall {
+    pub(crate) fn new(query: &Query) -> Self {
+        Self { query: query.clone(), error: None }
+    }
+}
+
+impl SnapshotCall {
+    pub(crate) fn new(sandbox: &SandboxId, request: &TakeSnapshot) -> Self {
+        Self { sandbox: sandbox.clone(), snapshot: None, labels: of_users(&request.labels), error: None }
+    }
+}
+
+impl DeleteSnapshotCall {
+    pub(crate) fn new(snapshot: &SnapshotId) -> Self {
+        Self { snapshot: snapshot.clone(), error: None }
+    }
+}
+
+/// Without those that this library adds, which are never the same.
+fn of_users(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let own = all.iter().filter(|(name, _)| !name.starts_with(labels::RESERVED));
+    own.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 impl Input {
@@ -177,8 +274,12 @@ impl Calls {
     pub(crate) fn answered(&mut self, number: Number, error: &Error) {
         let slot = match self.at(number) {
             Some(Call::Create(call)) => &mut call.error,
+            Some(Call::Fork(call)) => &mut call.error,
             Some(Call::Run(call)) => &mut call.error,
             Some(Call::Attach(call) | Call::Detach(call) | Call::Destroy(call)) => &mut call.error,
+            Some(Call::List(call) | Call::ListSnapshots(call)) => &mut call.error,
+            Some(Call::Snapshot(call)) => &mut call.error,
+            Some(Call::DeleteSnapshot(call)) => &mut call.error,
             Some(Call::File(call)) => &mut call.error,
             None => return,
         };
@@ -186,8 +287,16 @@ impl Calls {
     }
 
     pub(crate) fn made(&mut self, number: Number, id: &SandboxId) {
-        if let Some(Call::Create(call)) = self.at(number) {
-            call.sandbox = Some(id.clone());
+        match self.at(number) {
+            Some(Call::Create(call)) => call.sandbox = Some(id.clone()),
+            Some(Call::Fork(call)) => call.sandbox = Some(id.clone()),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn taken(&mut self, number: Number, id: &SnapshotId) {
+        if let Some(Call::Snapshot(call)) = self.at(number) {
+            call.snapshot = Some(id.clone());
         }
     }
 

@@ -7,7 +7,9 @@ mod reply;
 mod setup;
 mod trouble;
 
-pub use call::{Call, CreateCall, FileCall, Input, RunCall, SandboxCall};
+pub use call::{
+    Call, CreateCall, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, RunCall, SandboxCall, SnapshotCall,
+};
 pub(crate) use call::{Calls, Number};
 pub use on::On;
 pub(crate) use on::Rule;

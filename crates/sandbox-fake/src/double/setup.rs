@@ -85,12 +85,16 @@ impl World {
         lock(&self.kernel().double).troubles.clear();
     }
 
-    /// All that was asked of the fake, in order.
+    /// What was asked of the fake, in order, the last ten thousand: what [`Call`] has variants for, also where it was refused.
+    ///
+    /// Not recorded are probes, reaching a command again, pause, resume, stop, restart, extend, the network, ports, and what is
+    /// done with a command that runs, but for its input; nor a command for a sandbox that is gone, paused or stopped. What is
+    /// wrong before anything is sent never gets to a backend.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.kernel().double).calls.all()
     }
 
-    /// The commands that were asked for, in order.
+    /// The commands of [`calls`](Self::calls), in order.
     pub fn runs(&self) -> Vec<RunCall> {
         let runs = self.calls().into_iter().filter_map(|call| match call {
             Call::Run(call) => Some(call),
@@ -99,7 +103,7 @@ impl World {
         runs.collect()
     }
 
-    /// The command lines that were asked for, in order.
+    /// The command lines of [`runs`](Self::runs), in order.
     pub fn argvs(&self) -> Vec<Vec<String>> {
         self.runs().into_iter().map(|call| call.argv).collect()
     }

@@ -25,15 +25,23 @@ pub enum Operation {
     /// Making a sandbox; four steps: look up the image, make the sandbox, start it (it is there, and may be left behind),
     /// answer.
     Create,
+    /// Copying one; three steps: make the copy, start it (it is there, and may be left behind), answer.
+    Fork,
     /// Ending one; two steps: end it, answer.
     Destroy,
     /// Reaching one; one step.
     Attach,
     /// Enumerating; one step.
     List,
+    /// Making a snapshot; two steps: make it, answer (it is there).
+    Snapshot,
+    /// Deleting one; two steps: delete it, answer.
+    DeleteSnapshot,
+    /// Enumerating them; one step.
+    ListSnapshots,
     /// Starting a command; two steps: start it, answer (it runs).
     Run,
-    /// Any operation on files; one step.
+    /// Any operation on files, and the start of a watch; one step.
     Files,
 }
 
@@ -42,8 +50,9 @@ impl Operation {
     pub const fn steps(self) -> usize {
         match self {
             Self::Create => 4,
-            Self::Destroy | Self::Run => 2,
-            Self::Probe | Self::Attach | Self::List | Self::Files => 1,
+            Self::Fork => 3,
+            Self::Destroy | Self::Run | Self::Snapshot | Self::DeleteSnapshot => 2,
+            Self::Probe | Self::Attach | Self::List | Self::ListSnapshots | Self::Files => 1,
         }
     }
 }
