@@ -18,6 +18,7 @@ use sandbox_core::{
 };
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Bound,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
@@ -130,7 +131,7 @@ impl Fake {
         };
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
         let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
-            let later = state.rooms.range(after + 1..);
+            let later = state.rooms.range((Bound::Excluded(after), Bound::Unbounded));
             let matching = later.filter(|(_, room)| query.fits(&room.labels));
             let listed = matching.map(|(number, room)| {
                 (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))

@@ -71,7 +71,12 @@ fn serve(kernel: &Arc<Kernel>, room: u64, port: u16, near: TcpStream) {
     let (Ok(from), Ok(to)) = (near.try_clone(), near.try_clone()) else { return };
     let inward = named({
         let (kernel, far) = (Arc::clone(kernel), Arc::clone(&far));
-        move || drop(send(&kernel, from, &far))
+        move || {
+            // Who is gone without a word reads and writes no more: a program that waits for him must learn of it.
+            if send(&kernel, from, &far).is_err() {
+                far.reset();
+            }
+        }
     });
     let outward = named(move || {
         drop(receive(to, &far));
@@ -81,6 +86,7 @@ fn serve(kernel: &Arc<Kernel>, room: u64, port: u16, near: TcpStream) {
     drop((inward, outward));
 }
 
+/// An error is that of the one outside.
 fn send(kernel: &Arc<Kernel>, mut near: TcpStream, far: &Stream) -> io::Result<()> {
     let mut piece = vec![0; 16 << 10];
     loop {
@@ -93,7 +99,10 @@ fn send(kernel: &Arc<Kernel>, mut near: TcpStream, far: &Stream) -> io::Result<(
             far.finish();
             return Ok(());
         }
-        block_on(far.write(Bytes::copy_from_slice(&piece[..length])))?;
+        if block_on(far.write(Bytes::copy_from_slice(&piece[..length]))).is_err() {
+            // Nobody inside listens; what is said there still goes out.
+            return Ok(());
+        }
     }
 }
 
@@ -101,7 +110,10 @@ fn receive(mut near: TcpStream, far: &Stream) -> io::Result<()> {
     loop {
         let piece = block_on(far.read())?;
         if piece.is_empty() {
-            return near.shutdown(Shutdown::Write);
+            near.shutdown(Shutdown::Write)?;
+            // What says no more may go on listening.
+            block_on(far.unheard());
+            return Ok(());
         }
         near.write_all(&piece)?;
     }

@@ -186,7 +186,7 @@ impl Instance for FakeSandbox {
         self.kernel.act(|state, _| {
             let before = state.room(self.room)?.lifetime;
             state.cancel(&before);
-            let lifetime = state.timers.set(request.lifetime, Timer::Lifetime(self.room));
+            let lifetime = state.timers.set(state.lifetime(request.lifetime), Timer::Lifetime(self.room));
             let room = state.room(self.room)?;
             room.lifetime = lifetime;
             if let Some(expires) = room.labels.get_mut(labels::EXPIRES) {
@@ -218,9 +218,15 @@ impl Instance for FakeSandbox {
                 let relay = Relay::open(&self.kernel, self.room, request.port).map_err(|error| {
                     Error::new(ErrorKind::Capacity, "no port of this host is free").with_source(error).applied(false)
                 })?;
+                // One that is not needed is closed when the state is unlocked again: that takes its time.
+                let (at, mut spare) = (relay.at(), Some(relay));
                 self.kernel.with(|state, _| {
-                    let room = state.working(self.room)?;
-                    Ok::<_, Error>(room.ports.entry(request.port).or_insert(relay).at())
+                    let ports = &mut state.working(self.room)?.ports;
+                    let first = ports.get(&request.port).map(Relay::at);
+                    if first.is_none() {
+                        ports.extend(spare.take().map(|relay| (request.port, relay)));
+                    }
+                    Ok::<_, Error>(first.unwrap_or(at))
                 })?
             }
         };

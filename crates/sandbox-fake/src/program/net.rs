@@ -135,7 +135,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// `ConnectionReset` where it was cut, or where nobody reads any more.
+    /// `ConnectionReset` where it was cut, or where nobody reads any more; `BrokenPipe` after [`finish`](Self::finish).
     pub async fn write(&self, data: impl Into<Bytes>) -> io::Result<()> {
         let mut data = data.into();
         let sent =
@@ -148,6 +148,16 @@ impl Stream {
     /// Says that no more will be written.
     pub fn finish(&self) {
         self.kernel.with(|state, after| state.finish_sending(self.connection, self.side, after));
+    }
+
+    /// Resolves once nothing that is written is read any more.
+    pub(crate) async fn unheard(&self) {
+        poll_fn(|cx| self.kernel.with(|state, _| state.poll_unheard(self.connection, self.side, cx))).await;
+    }
+
+    /// Cuts it, for both ends.
+    pub(crate) fn reset(&self) {
+        self.kernel.with(|state, after| state.reset(self.connection, after));
     }
 
     fn poll_read(&self, cx: &Context<'_>) -> Poll<io::Result<Bytes>> {

@@ -144,6 +144,9 @@ fn lists_page_and_filter() {
         }
         let gone = all.pop().unwrap();
         lab.fake.destroy(&gone.id).await.unwrap();
+        let mut behind = Query::new();
+        behind.cursor = Some(u64::MAX.to_string());
+        assert!(lab.fake.list(&behind).await.unwrap().items.is_empty());
         let listed = lab.fake.list(&Query::new().label("even", "false")).await.unwrap();
         assert!(listed.items.iter().all(|item| item.id != gone.id));
     });

@@ -3,6 +3,7 @@
 mod clock;
 mod files;
 mod lifetime;
+mod ports;
 mod processes;
 mod run;
 #[cfg(feature = "shell")]

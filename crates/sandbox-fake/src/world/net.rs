@@ -314,6 +314,12 @@ impl State {
         Err(last)
     }
 
+    /// How many connections there are.
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> usize {
+        self.net.connections.len()
+    }
+
     /// Opens a port inside.
     pub(crate) fn listen(&mut self, room: u64, port: u16) -> io::Result<()> {
         let link = &mut self.room(room).map_err(io::Error::other)?.link;
@@ -370,10 +376,28 @@ impl State {
         if connection.cut {
             return Poll::Ready(Err(reset()));
         }
+        if !connection.pipes[side as usize].has_writers() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, "this end said that it sends no more")));
+        }
         if connection.client.is_some() && connection.server.is_none() {
             return Poll::Ready(Ok(())); // Outside, nobody looks at it.
         }
         connection.pipes[side as usize].poll_write(data, cx, after).map_err(|_| reset())
+    }
+
+    /// Waits until nothing that is sent is read any more.
+    pub(crate) fn poll_unheard(&mut self, connection: u64, side: Side, cx: &Context<'_>) -> Poll<()> {
+        match self.net.connections.get_mut(&connection) {
+            Some(connection) if !connection.cut => connection.pipes[side as usize].poll_no_readers(cx),
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Cuts a connection, as one end does that goes without a word.
+    pub(crate) fn reset(&mut self, connection: u64, after: &mut After) {
+        if let Some(connection) = self.net.connections.get_mut(&connection) {
+            connection.cut(after);
+        }
     }
 
     /// Says that no more will be sent.
@@ -434,9 +458,11 @@ impl State {
                 connection.cut(after);
             }
         }
-        if let Some(room) = self.rooms.get_mut(&room) {
-            for mut listening in std::mem::take(&mut room.link.listeners).into_values() {
-                after.wakers.append(&mut listening.wakers);
+        let listeners = self.rooms.get_mut(&room).map(|room| std::mem::take(&mut room.link.listeners));
+        for mut listening in listeners.into_iter().flatten().map(|(_, listening)| listening) {
+            after.wakers.append(&mut listening.wakers);
+            for connection in listening.waiting {
+                self.hang_up(connection, Side::Server, after);
             }
         }
     }

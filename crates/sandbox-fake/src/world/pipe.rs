@@ -146,6 +146,15 @@ impl Pipe {
         Poll::Pending
     }
 
+    /// Waits until nobody reads.
+    pub(crate) fn poll_no_readers(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if self.readers == 0 {
+            return Poll::Ready(());
+        }
+        self.write_wakers.push(cx.waker().clone());
+        Poll::Pending
+    }
+
     /// Takes a piece from the user whole, however long it is.
     pub(crate) fn push(&mut self, data: Bytes, after: &mut After) {
         self.held += data.len();
