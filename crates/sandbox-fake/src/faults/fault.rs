@@ -140,6 +140,8 @@ faults! {
     ForkIsANew;
     /// A copy lives for an hour, whatever is asked for.
     ForkLivesForAnHour;
+    /// Commands stand still while a snapshot is made, and none can be started.
+    SnapshotsFreeze;
     /// A snapshot that was deleted is still there.
     DeletedSnapshotsStay;
     /// What is so already cannot be asked for: a second pause, stop, resume or restart fails.
@@ -308,6 +310,8 @@ faults! {
     FilesAreCut;
     /// Blanks at the ends of names are lost.
     NamesAreTrimmed;
+    /// `..` in a path takes a name away, whatever link it stands for.
+    PathsGoByTheText;
     /// File operations and programs see different files.
     FilesAreElsewhere;
     /// A range begins at the beginning.

@@ -63,7 +63,7 @@ impl Instance for LyingSandbox {
     }
 
     async fn snapshot(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
-        self.inner.snapshot(request).await
+        self.image(request).await
     }
 
     async fn set_network(&self, request: &SetNetwork) -> Result<()> {
@@ -245,6 +245,7 @@ impl LyingSandbox {
     fn path(&self, path: &str) -> String {
         match self.lies.fault {
             Fault::FilesAreElsewhere => format!("{ELSEWHERE}{path}"),
+            Fault::PathsGoByTheText => by_the_text(path),
             Fault::NamesAreTrimmed => path.split('/').map(str::trim).collect::<Vec<_>>().join("/"),
             _ => path.to_string(),
         }
@@ -311,4 +312,16 @@ fn parent(path: &str) -> &str {
         Some(0) | None => "/",
         Some(at) => &path[..at],
     }
+}
+
+fn by_the_text(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    format!("/{}", parts.join("/"))
 }

@@ -6,7 +6,8 @@ use crate::{
     world::{Room, lock},
 };
 use sandbox_core::{
-    Endpoint, Error, ErrorKind, Extend, Instance, NetworkPolicy, OpenPort, Pause, Restart, Result, labels,
+    Endpoint, Error, ErrorKind, Extend, Instance, NetworkPolicy, OpenPort, Pause, Restart, Result, Resume, SnapshotId,
+    TakeSnapshot, labels,
 };
 use std::time::Duration;
 
@@ -23,6 +24,16 @@ impl LyingSandbox {
             self.inner.extend(&Extend::new(YEAR, self.expires())).await?;
         }
         Ok(())
+    }
+
+    pub(super) async fn image(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
+        let taken = self.inner.snapshot(request).await;
+        if self.lies.is(Fault::SnapshotsFreeze) && !self.is_frozen() {
+            self.inner.pause(&Pause::new()).await?;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            self.inner.resume(&Resume::new()).await?;
+        }
+        taken
     }
 
     pub(super) async fn start_again(&self, request: &Restart) -> Result<()> {
