@@ -129,6 +129,8 @@ hooks! {
     missing_credential(Withheld) -> Error;
     /// The labels that the provider itself keeps for a sandbox, asked past the adapter.
     native_labels(SandboxId) -> Labels;
+    /// All that the provider shows of a sandbox to whoever may look at it, as text, asked past the adapter.
+    inspect(SandboxId) -> String;
     /// The caps that the provider says it applied, asked past the adapter.
     applied_resources(SandboxId) -> Applied;
 }

@@ -69,6 +69,8 @@ pub(crate) struct Meddling(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     faults: BTreeMap<Point, Fault>,
+    /// Those that happen once.
+    once: BTreeMap<Point, Fault>,
     calls: BTreeMap<Point, usize>,
     widen: Option<Facts>,
 }
@@ -78,8 +80,15 @@ impl Meddling {
         self.state().faults.insert(point, fault);
     }
 
+    /// The same, for the next call alone.
+    pub(crate) fn once(&self, point: Point, fault: Fault) {
+        self.state().once.insert(point, fault);
+    }
+
     pub(crate) fn clear(&self) {
-        self.state().faults.clear();
+        let mut state = self.state();
+        state.faults.clear();
+        state.once.clear();
     }
 
     /// What `probe` answers in place of the adapter.
@@ -96,7 +105,7 @@ impl Meddling {
         let fault = {
             let mut state = self.state();
             *state.calls.entry(point).or_default() += 1;
-            state.faults.get(&point).cloned()
+            state.once.remove(&point).or_else(|| state.faults.get(&point).cloned())
         };
         match fault {
             None => Ok(()),

@@ -5,7 +5,10 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Poll, Waker},
     time::{Duration, Instant},
 };
@@ -37,6 +40,7 @@ struct Try {
     tasks: Tasks,
     claims: Mutex<Claims>,
     preparing: Mutex<Preparing>,
+    repeated: AtomicBool,
 }
 
 enum Claims {
@@ -71,6 +75,7 @@ impl Attempt {
             tasks,
             claims: Mutex::new(Claims::Open(Vec::new())),
             preparing: Mutex::default(),
+            repeated: AtomicBool::new(false),
         }))
     }
 
@@ -78,6 +83,18 @@ impl Attempt {
     /// kind of metadata, the adapter puts it there, so that a lost answer can be found again.
     pub fn marker(&self) -> &str {
         &self.0.marker
+    }
+
+    /// Whether the create was asked for before, with this marker, and its answer was lost: then there may be a sandbox of this
+    /// marker, which nobody has used yet. `IDEMPOTENT_CREATE`.
+    pub fn is_repeated(&self) -> bool {
+        self.0.repeated.load(Ordering::SeqCst)
+    }
+
+    /// For the engine: the same create is about to be asked for again. Answers whether somebody still waits for it.
+    pub fn repeat(&self) -> bool {
+        self.0.repeated.store(true, Ordering::SeqCst);
+        !self.0.caller.has_left()
     }
 
     /// Where the background work of this sandbox runs.
@@ -184,6 +201,11 @@ impl Caller {
     pub fn leave(&self) {
         let (_, wakers) = std::mem::replace(&mut *lock(&self.0), (true, Vec::new()));
         wakers.into_iter().for_each(Waker::wake); // Outside the lock: a waker may poll, and ask again.
+    }
+
+    /// Whether nobody waits any more.
+    pub fn has_left(&self) -> bool {
+        lock(&self.0).0
     }
 
     /// Resolves when nobody waits any more.

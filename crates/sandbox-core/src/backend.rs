@@ -25,7 +25,9 @@ pub trait Backend: Send + Sync + 'static {
     /// What this backend can do at most. Offline, instant, asked once, when the client is made.
     fn info(&self) -> Facts;
 
-    /// Makes a sandbox. The network policy is in force before the first process of a user can start.
+    /// Makes a sandbox. The network policy is in force before the first process of a user can start. Where `IDEMPOTENT_CREATE`
+    /// is declared, it is called again with the same attempt after an answer that was lost, and then gives the sandbox that is
+    /// there, or one in its place: never a second one.
     ///
     /// # Errors
     ///

@@ -116,6 +116,10 @@ catalogue! {
     Reattach = "REATTACH";
     /// Changes of files are told as they happen.
     Watch = "WATCH";
+    /// A create that is asked for again, because its answer was lost, never makes a second sandbox.
+    IdempotentCreate = "IDEMPOTENT_CREATE";
+    /// Secrets of a sandbox are in nothing that the provider shows of it.
+    SecretStore = "SECRET_STORE";
 }
 
 impl std::fmt::Display for Capability {

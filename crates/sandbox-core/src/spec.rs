@@ -1,6 +1,6 @@
 //! What a sandbox shall be.
 
-use crate::{Isolation, NetworkPolicy, Resources, SnapshotId};
+use crate::{Isolation, NetworkPolicy, Resources, Secret, SnapshotId};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
@@ -14,6 +14,9 @@ pub struct Spec {
     pub snapshot: Option<SnapshotId>,
     /// Added to the image's environment.
     pub env: BTreeMap<String, String>,
+    /// Variables of its commands that nothing shows: no error, no record, and nothing that the provider tells of the sandbox.
+    /// A snapshot does not hold them. `SECRET_STORE`.
+    pub secrets: BTreeMap<String, Secret<String>>,
     /// The working directory, absolute; `None` is the image's.
     pub cwd: Option<String>,
     /// The user of its commands, by name or uid; `None` is the image's. `USER`.
@@ -46,6 +49,7 @@ impl fmt::Debug for Spec {
             ($($field:ident)*) => { $(if let Some(value) = &self.$field { s.field(stringify!($field), value); })* };
         }
         s.field("env", &self.env.keys().collect::<Vec<_>>()).field("labels", &self.labels);
+        s.field("secrets", &self.secrets.keys().collect::<Vec<_>>());
         s.field("resources", &self.resources);
         set!(image snapshot cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
         s.finish()
@@ -105,6 +109,12 @@ impl Spec {
         self
     }
 
+    /// Adds a variable of its commands that nothing shows; a command's own of that name wins. `SECRET_STORE`.
+    pub fn secret(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.secrets.insert(name.into(), Secret::new(value.into()));
+        self
+    }
+
     /// Adds a label.
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
@@ -148,8 +158,8 @@ impl Spec {
         self.prepare_timeout.unwrap_or(Self::PREPARE_TIMEOUT)
     }
 
-    /// This spec, with what it leaves open taken from `defaults`. Environment and labels are merged, this spec's win. Image and
-    /// snapshot are one question.
+    /// This spec, with what it leaves open taken from `defaults`. Environment, secrets and labels are merged, this spec's
+    /// win. Image and snapshot are one question.
     pub fn or(mut self, defaults: &Self) -> Self {
         macro_rules! fill {
             ($($field:ident)*) => { $(if self.$field.is_none() { self.$field.clone_from(&defaults.$field); })* };
@@ -158,8 +168,13 @@ impl Spec {
             fill!(image snapshot);
         }
         fill!(cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
-        for (name, value) in &defaults.env {
+        // A name is a variable or a secret, not both.
+        let (plain, hidden) = (self.env.clone(), self.secrets.clone());
+        for (name, value) in defaults.env.iter().filter(|(name, _)| !hidden.contains_key(*name)) {
             self.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, value) in defaults.secrets.iter().filter(|(name, _)| !plain.contains_key(*name)) {
+            self.secrets.entry(name.clone()).or_insert_with(|| value.clone());
         }
         for (name, value) in &defaults.labels {
             self.labels.entry(name.clone()).or_insert_with(|| value.clone());
@@ -178,8 +193,9 @@ mod tests {
 
     #[test]
     fn values_of_variables_are_not_shown() {
-        let shown = format!("{:?}", Spec::new().env("NAME", "hunter2").image("a"));
-        assert!(shown.contains("NAME") && shown.contains("\"a\"") && !shown.contains("hunter2"), "{shown}");
+        let shown = format!("{:?}", Spec::new().env("NAME", "hunter2").secret("TOKEN", "hunter2").image("a"));
+        assert!(shown.contains("NAME") && shown.contains("TOKEN") && shown.contains("\"a\""), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
     }
 
     #[test]
@@ -189,5 +205,13 @@ mod tests {
         assert_eq!(spec.image.as_deref(), Some("a"));
         assert_eq!(spec.env, [("A".into(), "1".into()), ("B".into(), "2".into())].into());
         assert_eq!(spec.resources, Resources::new().memory(2).pids(9));
+    }
+
+    #[test]
+    fn a_variable_and_a_secret_of_one_name_are_not_mixed() {
+        let defaults = Spec::new().env("A", "plain").secret("B", "hidden");
+        let spec = Spec::new().secret("A", "hidden").env("B", "plain").or(&defaults);
+        assert_eq!(spec.env, [("B".into(), "plain".into())].into());
+        assert_eq!(spec.secrets, [("A".into(), Secret::new("hidden".into()))].into());
     }
 }

@@ -130,6 +130,7 @@ impl Backend for Plain {
                 C::Pause,
                 C::Snapshot,
                 C::SnapshotList,
+                C::IdempotentCreate,
             ])
             .emulated(C::Files, "trees of one file, and the image's sh and its usual commands")
             .emulated(C::FileMeta, "the image's sh with stat, chmod, chown and touch")
@@ -154,6 +155,7 @@ impl Backend for Plain {
             .absent(C::DynamicNetwork, "a container's network is chosen when it is made")
             .absent(C::Learn, NO_GATEWAY)
             .absent(C::OwnerLease, "nothing inside notices that its owner died; the lifetime ends it")
+            .absent(C::SecretStore, "the engine shows the environment of a container to whoever inspects it")
             .absent(C::Pty, NO_TERMINAL)
             .absent(C::Watch, "the engine tells no changes of files as they happen")
             .absent(C::Reattach, "the engine has no call that joins the streams of an exec again")
@@ -214,6 +216,14 @@ impl Backend for Plain {
             Ok((link, image::present(link, &self.config, name).await?, name))
         };
         let (link, image, image_name) = attempt.before_dispatch(prepare).await?;
+        if attempt.is_repeated() {
+            // Nobody has used what an earlier try has made; its name is free again.
+            let cleared = self.destroy(&SandboxId::new(own::name(attempt.marker()))).await;
+            cleared.map_err(|error| match error.kind() {
+                ErrorKind::TeardownFailed => error.with_kind(ErrorKind::CreateFailed),
+                _ => error,
+            })?;
+        }
         attempt.tasks().spawn({
             let link = Arc::clone(link);
             async move { sweep::now_and_then(&link).await }

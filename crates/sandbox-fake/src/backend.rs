@@ -9,8 +9,7 @@ use crate::{
     image::{Catalogue, User},
     program::join,
     world::Link,
-    world::{Env, Origin},
-    world::{Freezer, Pace, Room, State, Timer, lead, lock},
+    world::{Env, Freezer, Origin, Pace, Room, Secrets, State, Timer, lead, lock},
 };
 use sandbox_core::{
     Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
@@ -99,6 +98,7 @@ impl Backend for Fake {
 /// What a sandbox is made of.
 struct Plan {
     env: Env,
+    secrets: Secrets,
     cwd: String,
     user: User,
     users: Arc<[User]>,
@@ -173,6 +173,7 @@ impl Fake {
             let room = state.working(number)?;
             Ok::<_, Error>(Plan {
                 env: Arc::clone(&room.env),
+                secrets: Arc::clone(&room.secrets),
                 cwd: room.cwd.clone(),
                 user: room.user.clone(),
                 users: Arc::clone(&room.users),
@@ -206,6 +207,7 @@ impl Fake {
         let mut env = origin.env;
         env.entry("HOME".into()).or_insert_with(|| user.home.to_string());
         env.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+        env.retain(|name, _| !spec.secrets.contains_key(name));
         let resources = facts::in_force(&spec.resources);
         let disk = resources.get(Resource::Disk).map_or(u64::MAX, |amount| amount.value);
         let mut files = Fs::new(origin.tree, disk);
@@ -217,7 +219,8 @@ impl Fake {
         }
         let (network, labels) = (spec.effective_network().clone(), spec.labels.clone());
         let lifetime = spec.effective_lifetime();
-        let plan = Plan { env: Arc::new(env), cwd, user, users, network, resources, files, labels, lifetime };
+        let (env, secrets) = (Arc::new(env), Arc::new(spec.secrets.clone()));
+        let plan = Plan { env, secrets, cwd, user, users, network, resources, files, labels, lifetime };
         kernel.trouble(Operation::Create, 2).await?;
         self.deliver(plan, attempt, call, Operation::Create).await
     }
@@ -231,7 +234,10 @@ impl Fake {
         operation: Operation,
     ) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
-        let made = self.furnish(plan, attempt)?;
+        let made = match attempt.is_repeated().then(|| self.made_before(attempt)).flatten() {
+            Some(made) => made,
+            None => self.furnish(plan, attempt)?,
+        };
         lock(&kernel.double).calls.made(call, &made.id);
         kernel.trouble(operation, operation.steps() - 1).await?;
         made.instance.own();
@@ -243,6 +249,18 @@ impl Fake {
     async fn ask(&self, operation: Operation) -> Result<()> {
         lock(&self.kernel().double).admit()?;
         self.kernel().trouble(operation, 1).await
+    }
+
+    /// The sandbox that an earlier try of the same create has made, whose answer was lost.
+    fn made_before(&self, attempt: &Attempt) -> Option<Made<FakeSandbox>> {
+        let kernel = self.kernel();
+        let (number, id, cwd) = kernel.act(|state, _| {
+            let (number, room) = state.rooms.iter().find(|(_, room)| room.marker == attempt.marker())?;
+            Some((*number, room.id.clone(), room.cwd.clone()))
+        })?;
+        let id = attempt.claim(id);
+        attempt.tasks().spawn(lead(Arc::clone(kernel)));
+        Some(Made::new(id, FakeSandbox::attached(kernel, number)).cwd(cwd))
     }
 
     /// Makes it; nobody owns it yet.
@@ -261,7 +279,9 @@ impl Fake {
             let room = Room {
                 id: id.clone(),
                 labels: plan.labels,
+                marker: attempt.marker().to_string(),
                 env: plan.env,
+                secrets: plan.secrets,
                 cwd: plan.cwd,
                 user: plan.user,
                 users: plan.users,

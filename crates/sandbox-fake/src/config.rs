@@ -207,7 +207,7 @@ impl World {
         &self.0.0
     }
 
-    fn look<R>(&self, id: &SandboxId, look: impl FnOnce(&Room) -> R) -> Option<R> {
+    pub(crate) fn look<R>(&self, id: &SandboxId, look: impl FnOnce(&Room) -> R) -> Option<R> {
         self.kernel().with(|state, _| find(state, id).and_then(|room| state.rooms.get(&room)).map(look))
     }
 }

@@ -56,6 +56,8 @@ pub(crate) fn info() -> Facts {
         Pty,
         Reattach,
         Watch,
+        IdempotentCreate,
+        SecretStore,
     ];
     Facts::new("fake")
         .native(native)

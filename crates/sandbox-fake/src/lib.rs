@@ -10,6 +10,7 @@ mod faults;
 mod files;
 mod fs;
 mod image;
+mod inspect;
 mod port;
 mod process;
 mod program;
@@ -37,6 +38,7 @@ pub use double::{
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Liar, LyingControl, LyingEvents, LyingSandbox};
 pub use image::Image;
+pub use inspect::Inspected;
 pub use process::{FakeControl, FakeEvents};
 pub use program::{Caught, Child, Fork, Listener, Proc, Stream};
 pub use provider::FakeProvider;

@@ -85,12 +85,12 @@ impl FakeSandbox {
     }
 
     fn launch(&self, call: &RunCall) -> Result<Launch> {
-        let (files, user) = self.kernel.with(|state, _| {
+        let (files, user, env) = self.kernel.with(|state, _| {
             let room = state.room(self.room)?;
             let user = room.user(&call.user).ok_or_else(|| unknown_user(&call.user))?;
-            Ok::<_, Error>((Arc::clone(&room.files), user))
+            Ok::<_, Error>((Arc::clone(&room.files), user, room.with_secrets(&call.env)))
         })?;
-        let (env, cwd) = (Arc::clone(&call.env), call.cwd.clone());
+        let cwd = call.cwd.clone();
         lock(&files).enter(&cwd, user.who())?;
         let argv: Arc<[String]> = call.argv.clone().into();
         let program = match self.kernel.scripted(call)? {

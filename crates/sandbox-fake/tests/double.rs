@@ -383,3 +383,39 @@ async fn the_clock_of_a_dsn_is_checked() {
     assert_eq!(shared.open("fake://?clock=real").unwrap_err().kind(), ErrorKind::InvalidArgument);
     drop(shared.open("fake://?clock=virtual").unwrap());
 }
+
+#[tokio::test]
+async fn secrets_reach_programs_and_no_record() {
+    let (client, fake) = {
+        let fake = Fake::new();
+        (Client::new(fake.clone()).unwrap(), fake)
+    };
+    let spec = Spec::new().env("SHOWN", "shown-value").secret("TOKEN", "hunter2");
+    let sandbox = client.create(spec.clone()).await.unwrap();
+    let output = sandbox.run(Command::new("env")).await.unwrap();
+    assert!(output.stdout.text().contains("TOKEN=hunter2"), "{output:?}");
+    let shown = fake.world().inspect(sandbox.id()).unwrap();
+    assert_eq!(shown.env.get("SHOWN").map(String::as_str), Some("shown-value"), "the control");
+    let record = format!("{:?} {shown:?}", fake.world().calls());
+    assert!(record.contains("shown-value") && record.contains("TOKEN") && !record.contains("hunter2"), "{record}");
+    // What a test compares is not hidden from it.
+    let Some(Call::Create(call)) = fake.world().calls().into_iter().next() else { panic!("no create") };
+    assert_eq!(call.spec.secrets, spec.secrets);
+    let copy = sandbox.fork(ForkSandbox::new()).await.unwrap();
+    let output = copy.run(Command::new("env")).await.unwrap();
+    assert!(output.stdout.text().contains("TOKEN=hunter2"), "a copy has the secrets of its source: {output:?}");
+}
+
+#[tokio::test]
+async fn a_create_whose_answer_is_lost_makes_one_sandbox() {
+    let fake = Fake::new();
+    let client = Client::new(fake.clone()).unwrap();
+    for step in 1..=Operation::Create.steps() {
+        fake.world().trouble(Trouble::on(Operation::Create).step(step).fail(failure::connection_lost()));
+        let sandbox = client.create(Spec::new()).await.unwrap();
+        assert_eq!(fake.world().sandboxes(), [sandbox.id().clone()], "step {step}");
+        sandbox.close().await.unwrap();
+    }
+    let creates = fake.world().calls().into_iter().filter(|call| matches!(call, Call::Create(_))).count();
+    assert_eq!(creates, 2 * Operation::Create.steps());
+}

@@ -66,6 +66,12 @@ async fn what_cannot_be_right(cx: &Ctx) -> Done {
         cases.push(("a label without a name", cx.spec().label("", "x")));
         cases.push(("a label with a newline", cx.spec().label("contract.x", "a\nb")));
     }
+    if cx.has(Capability::SecretStore) {
+        cases.push(("a secret without a name", cx.spec().secret("", "hunter2")));
+        cases.push(("a secret of five bytes", cx.spec().secret("A", "12345")));
+        cases.push(("a secret with a NUL", cx.spec().secret("A", "hunter\0two")));
+        cases.push(("a secret that is a variable too", cx.spec().env("A", "x").secret("A", "hunter2")));
+    }
     if cx.has(User) {
         cases.push(("an empty user", cx.spec().user("")));
         cases.push(("a user that looks like an option", cx.spec().user("-x")));

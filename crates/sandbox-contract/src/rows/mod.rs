@@ -48,7 +48,9 @@ mod owners;
 mod preflight;
 mod pty;
 mod reattach;
+mod repeat;
 mod run;
+mod secrets;
 mod signals;
 mod stream;
 mod timeout;
@@ -62,6 +64,7 @@ pub(crate) static AREAS: &[&[Row]] = &[
     preflight::ROWS,
     lifecycle::ROWS,
     create::ROWS,
+    repeat::ROWS,
     cancel::ROWS,
     transfers::ROWS,
     owners::ROWS,
@@ -74,5 +77,6 @@ pub(crate) static AREAS: &[&[Row]] = &[
     files::ROWS,
     network::ROWS,
     isolation::ROWS,
+    secrets::ROWS,
     errors::ROWS,
 ];

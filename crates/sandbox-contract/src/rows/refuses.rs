@@ -30,6 +30,7 @@ pub(crate) const NOT_ASKED_FOR: &[(Capability, &str)] = &[
     (Capability::FileStream, "a promise about memory; every transfer is a stream of pieces to its user"),
     (Capability::Lifetime, "every sandbox has a lifetime; without it the client keeps it as far as it lives"),
     (Capability::OwnerLease, "a promise about what follows an owner's death"),
+    (Capability::IdempotentCreate, "a promise about a create whose answer was lost; without it the loss is told"),
 ];
 
 /// Sees to it that what needs this capability is refused.
@@ -63,6 +64,10 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
         }
         Labels => {
             refused(cx, capability, "a label", create(cx.spec().label("contract.refuses", "x"))).await?;
+        }
+        SecretStore => {
+            let secret = cx.spec().secret("CONTRACT_REFUSES", "contract-secret");
+            refused(cx, capability, "a secret", create(secret)).await?;
         }
         List => refused(cx, capability, "a list", cx.client().list(Query::new())).await?,
         SnapshotList => {

@@ -36,6 +36,20 @@ pub(crate) async fn create_run_list_destroy(lab: Lab) {
     assert_eq!(after.kind(), ErrorKind::Gone, "{after:?}");
 }
 
+pub(crate) async fn a_repeated_create_leaves_one(lab: Lab) {
+    let (attempt, spec) = lab.attempt(lab.spec().network(NetworkPolicy::Open));
+    let first = lab.plain.create(&spec, &attempt).await.unwrap();
+    assert_eq!(lab.left().await.len(), 2, "a container and its network");
+    // The answer was lost, as far as the engine of the library knows.
+    assert!(attempt.repeat());
+    let second = lab.plain.create(&spec, &attempt).await.unwrap();
+    assert_eq!(first.id, second.id);
+    assert_eq!(lab.left().await.len(), 2, "a container and its network, once");
+    assert_eq!(out(&second.instance, "echo second").await, "second");
+    lab.destroy(second).await;
+    assert!(lab.left().await.is_empty());
+}
+
 pub(crate) async fn facts_are_offline_and_probed(lab: Lab) {
     let nowhere = Docker::plain().host("unix:///nowhere.sock");
     let began = Instant::now();

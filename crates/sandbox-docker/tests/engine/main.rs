@@ -31,7 +31,7 @@ macro_rules! trials {
 fn main() -> ExitCode {
     let all = trials! {
         client: fifty_creates_half_of_them_dropped;
-        lifecycle: create_run_list_destroy facts_are_offline_and_probed working_directories ids_that_are_no_ids
+        lifecycle: create_run_list_destroy a_repeated_create_leaves_one facts_are_offline_and_probed working_directories ids_that_are_no_ids
             foreign_containers_are_left_alone attach_tells_gone_from_unknown cut_creates_leave_nothing lifetime_ends_it
             a_killed_container_is_gone images_that_cannot_be_used users_and_caps caps_that_cannot_be_kept first_process_cannot_be_stopped
             no_engine_and_no_runtime;

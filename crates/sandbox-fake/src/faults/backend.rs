@@ -38,7 +38,12 @@ impl Backend for Liar {
         let labels = spec.labels.clone();
         let spec = changed(lies, spec);
         let made = match lies.fault {
-            Fault::NothingIsClaimed => {
+            // Nobody finds what an earlier try has made, and nobody claims it.
+            Fault::RepeatMakesASecond if attempt.is_repeated() => {
+                lies.fake.kernel().with(|state, _| state.rooms.values_mut().for_each(|room| room.marker.clear()));
+                lies.fake.create(&spec, attempt).await
+            }
+            Fault::NothingIsClaimed | Fault::RepeatMakesASecond => {
                 let made = lies.fake.create(&spec, &deaf(attempt)).await?;
                 made.instance.detach().await?;
                 Ok(made)
@@ -271,6 +276,11 @@ fn changed(lies: &Lies, spec: &Spec) -> Spec {
         Fault::HostEnvironmentIsInside => {
             let host = std::env::vars().filter(|(name, _)| name != "PATH" && name != "HOME");
             host.for_each(|(name, value)| _ = spec.env.entry(name).or_insert(value));
+        }
+        Fault::SecretsAreForgotten => spec.secrets.clear(),
+        Fault::SecretsAreShown => {
+            let secrets = std::mem::take(&mut spec.secrets).into_iter();
+            spec.env.extend(secrets.map(|(name, secret)| (name, secret.expose().clone())));
         }
         Fault::SnapshotIsForgotten => spec.snapshot = None,
         Fault::DenyIsOpen => spec.network = Some(NetworkPolicy::Open),

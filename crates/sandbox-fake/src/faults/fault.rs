@@ -78,6 +78,14 @@ faults! {
     /// An engine can be reached from inside.
     EngineSocketIsInside;
 
+    /// A create that is asked for again makes a second sandbox.
+    RepeatMakesASecond;
+    /// Secrets never arrive.
+    SecretsAreForgotten;
+    /// Secrets are variables like all others.
+    SecretsAreShown;
+    /// A snapshot holds the secrets of its sandbox.
+    SnapshotsHoldSecrets;
     /// The engine never hears of the id.
     NothingIsClaimed;
     /// A create that fails half way does not say what it made.

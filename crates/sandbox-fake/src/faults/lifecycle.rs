@@ -9,7 +9,7 @@ use sandbox_core::{
     Endpoint, Error, ErrorKind, Extend, Instance, NetworkPolicy, OpenPort, Pause, Restart, Result, Resume, SnapshotId,
     TakeSnapshot, labels,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -27,7 +27,14 @@ impl LyingSandbox {
     }
 
     pub(super) async fn image(&self, request: &TakeSnapshot) -> Result<SnapshotId> {
+        let shown = self.look(|room| Arc::clone(&room.env));
+        if self.lies.is(Fault::SnapshotsHoldSecrets) {
+            self.change(|room| room.env = room.with_secrets(&room.env));
+        }
         let taken = self.inner.snapshot(request).await;
+        if let Some(env) = shown {
+            self.change(|room| room.env = env);
+        }
         if self.lies.is(Fault::SnapshotsFreeze) && !self.is_frozen() {
             self.inner.pause(&Pause::new()).await?;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -87,6 +94,11 @@ impl LyingSandbox {
     fn expires(&self) -> u64 {
         let told = self.look(|room| room.labels.get(labels::EXPIRES).and_then(|at| at.parse().ok()));
         told.flatten().unwrap_or(0)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Room)) {
+        let room = number(&self.id);
+        self.lies.fake.kernel().with(|state, _| room.and_then(|room| state.rooms.get_mut(&room)).map(change));
     }
 
     fn look<T>(&self, look: impl FnOnce(&Room) -> T) -> Option<T> {

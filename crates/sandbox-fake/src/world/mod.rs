@@ -26,7 +26,7 @@ pub(crate) use lie::Lie;
 pub(crate) use net::{Link, Side, Transport};
 pub(crate) use pipe::{Closed, Pipe};
 pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
-pub(crate) use room::Room;
+pub(crate) use room::{Room, Secrets};
 pub(crate) use snapshot::Origin;
 pub(crate) use state::{Birth, Launch, State, gone};
 pub(crate) use terminal::shown;

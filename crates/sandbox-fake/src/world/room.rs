@@ -2,7 +2,7 @@
 
 use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
 use crate::{ProcessInfo, fs::Fs, image::User, port::Relay};
-use sandbox_core::{Ended, Resources, SandboxId};
+use sandbox_core::{Ended, Resources, SandboxId, Secret};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
@@ -10,11 +10,17 @@ use std::{
     time::Duration,
 };
 
+/// Variables that nothing shows.
+pub(crate) type Secrets = Arc<BTreeMap<String, Secret<String>>>;
+
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(crate) id: SandboxId,
     pub(crate) labels: BTreeMap<String, String>,
+    /// What names the create that made it.
+    pub(crate) marker: String,
     pub(crate) env: Env,
+    pub(crate) secrets: Secrets,
     pub(crate) cwd: String,
     pub(crate) user: User,
     pub(crate) users: Arc<[User]>,
@@ -54,6 +60,18 @@ impl Room {
 
     pub(crate) fn user(&self, name: &str) -> Option<User> {
         User::find(&self.users, name)
+    }
+
+    /// The environment of a command, with the secrets that it does not set itself. No record gets it.
+    pub(crate) fn with_secrets(&self, env: &Env) -> Env {
+        if self.secrets.is_empty() {
+            return Arc::clone(env);
+        }
+        let mut all = (**env).clone();
+        for (name, secret) in &*self.secrets {
+            all.entry(name.clone()).or_insert_with(|| secret.expose().clone());
+        }
+        Arc::new(all)
     }
 
     /// Its processes, as they are seen from outside.

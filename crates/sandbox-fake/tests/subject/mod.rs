@@ -121,6 +121,10 @@ fn probes<B: Backend>(fake: &Fake, backend: impl Fn(Fake) -> B + Clone + Send + 
             let world = world();
             move |id| ready(Ok(world.labels(&id).unwrap_or_default()))
         })
+        .inspect({
+            let world = world();
+            move |id| ready(Ok(world.inspect(&id).map(|shown| format!("{shown:?}")).unwrap_or_default()))
+        })
         .applied_resources({
             let world = world();
             move |id| {

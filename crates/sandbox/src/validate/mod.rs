@@ -31,6 +31,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::SnapshotList => "leave out the labels, and keep the ids of snapshots",
         Capability::Fork => "create another sandbox, and copy files into it",
         Capability::Ports => "talk to the program through its own streams",
+        Capability::SecretStore => "give the secret to the commands that need it, in their own environment",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

@@ -9,6 +9,7 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
     for (name, value) in &spec.env {
         name::variable(name, value)?;
     }
+    secrets(&spec, facts)?;
     if let Some(image) = &spec.image {
         if image.is_empty() || image.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(Error::invalid(format!("`{}` is not an image", image.escape_debug()))
@@ -46,6 +47,26 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
     resources(&spec.resources, facts)?;
     times(&mut spec, facts)?;
     Ok(spec)
+}
+
+/// The message never holds a value.
+fn secrets(spec: &Spec, facts: &Facts) -> Result<()> {
+    if !spec.secrets.is_empty() {
+        need(facts, Capability::SecretStore)?;
+    }
+    for (name, secret) in &spec.secrets {
+        name::variable(name, secret.expose())?;
+        if spec.env.contains_key(name) {
+            return Err(Error::invalid(format!("`{name}` is both a variable and a secret"))
+                .with_hint("leave one of them out; a secret is a variable of the sandbox's commands too"));
+        }
+        if secret.expose().len() < SHORTEST_SECRET {
+            return Err(Error::invalid(format!("secret `{name}` has less than {SHORTEST_SECRET} bytes")).with_hint(
+                "what is so short cannot be kept out of other text: pass it as a variable, or take a longer one",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn isolation(required: Option<Isolation>, facts: &Facts) -> Result<()> {
@@ -170,6 +191,9 @@ pub(crate) fn extension(asked: Duration, lived: Duration, facts: &Facts) -> Resu
     }
     Ok(())
 }
+
+/// In bytes.
+const SHORTEST_SECRET: usize = 6;
 
 /// A year: longer is a mistake in the unit.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);

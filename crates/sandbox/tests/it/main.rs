@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod again;
 mod attempt;
 mod create;
 mod deadlines;

@@ -54,6 +54,26 @@ async fn names_of_a_specs_variables() {
 }
 
 #[tokio::test]
+async fn secrets() {
+    let secrets_can = |facts: Facts| facts.native([Capability::SecretStore]);
+    let fine = || Spec::new().secret("TOKEN", "123456").env("OTHER", "x");
+    for wrong in [
+        Spec::new().secret("", "hunter2"),
+        Spec::new().secret("A=B", "hunter2"),
+        Spec::new().secret("A\0", "hunter2"),
+        Spec::new().secret("A", "hunter\0two"),
+        Spec::new().secret("A", "12345"),
+        Spec::new().secret("A", "hunter2").env("A", "x"),
+    ] {
+        specs(secrets_can, ErrorKind::InvalidArgument, wrong, fine()).await;
+    }
+    absent(Capability::SecretStore, fine()).await;
+    let (client, _log) = script_of().having([Capability::SecretStore]).client();
+    let error = client.create(Spec::new().secret("A", "hunter\0two")).await.unwrap_err();
+    assert!(!format!("{error:?} {error:#}").contains("hunter"), "{error:?}");
+}
+
+#[tokio::test]
 async fn images() {
     for image in ["", " ", "a b", "a\n", "a\u{7}"] {
         invalid(Spec::new().image(image), Spec::new().image("registry.example:5000/team/img@sha256:0123")).await;
