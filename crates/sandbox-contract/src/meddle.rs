@@ -7,9 +7,9 @@ use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Change, ChangeSource, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events,
     Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot,
-    Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize,
-    Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks,
-    WatchDir, WriteFile,
+    Listening, Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename,
+    Resize, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop,
+    TakeSnapshot, Tasks, WatchDir, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -268,6 +268,7 @@ impl<I: Instance> Instance for Meddled<I> {
 
     forward! { Network:
         open_port(request: OpenPort) -> Endpoint;
+        is_listening(request: Listening) -> bool;
         set_network(request: SetNetwork) -> ();
         destinations(request: ListDestinations) -> Vec<Destination>;
     }

@@ -2,8 +2,8 @@
 
 use crate::{
     Body, Changes, Destination, Endpoint, Error, Event, Exec, Extend, Fate, FileInfo, GetTree, ListDestinations,
-    ListDir, MakeDir, OpenPort, Pause, ProcessId, PutTree, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
-    Resume, SetMeta, SetNetwork, Signal, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
+    ListDir, Listening, MakeDir, OpenPort, Pause, ProcessId, PutTree, ReadFile, Reattach, Remove, Rename, Resize,
+    Restart, Result, Resume, SetMeta, SetNetwork, Signal, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
@@ -133,6 +133,15 @@ pub trait Instance: Send + Sync + 'static {
     /// `gone`, `capacity`, and the transport kinds.
     fn open_port(&self, _request: &OpenPort) -> impl Future<Output = Result<Endpoint>> + Send {
         async { Err(Error::unsupported("ports")) }
+    }
+
+    /// Whether a program listens at a TCP port inside, at an address that is reached from outside or at the loopback. `PORTS`.
+    ///
+    /// # Errors
+    ///
+    /// `gone`, and the transport kinds.
+    fn is_listening(&self, _request: &Listening) -> impl Future<Output = Result<bool>> + Send {
+        async { Err(Error::unsupported("looking at ports")) }
     }
 
     /// What was reached so far while the policy was `Learn`, each once, in any order. `LEARN`.

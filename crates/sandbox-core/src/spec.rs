@@ -1,6 +1,6 @@
 //! What a sandbox shall be.
 
-use crate::{Isolation, NetworkPolicy, Resources, Secret, SnapshotId};
+use crate::{Isolation, NetworkPolicy, Ready, Resources, Secret, SnapshotId};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
@@ -37,8 +37,8 @@ pub struct Spec {
     pub create_timeout: Option<Duration>,
     /// How long preparing may take before that (pull, build); `None` is 600 s.
     pub prepare_timeout: Option<Duration>,
-    /// A command that has to end with code zero before the sandbox is handed over. It is repeated until the create timeout.
-    pub ready: Option<Vec<String>>,
+    /// What has to be so before the sandbox is handed over.
+    pub ready: Option<Ready>,
 }
 
 /// Values of variables are not shown: they may be secrets.
@@ -129,7 +129,13 @@ impl Spec {
 
     /// Sets a command that has to succeed before the sandbox is handed over.
     pub fn ready(mut self, argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.ready = Some(argv.into_iter().map(Into::into).collect());
+        self.ready = Some(Ready::Command(argv.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Sets a TCP port that a program of the image has to listen at before the sandbox is handed over.
+    pub fn ready_port(mut self, port: u16) -> Self {
+        self.ready = Some(Ready::Port(port));
         self
     }
 

@@ -15,8 +15,9 @@ use crate::{
 };
 use sandbox_core::{
     Body, Capability, Changes, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, GetTree, Instance,
-    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Reattach, Remove, Rename, Restart, Result,
-    Resume, SandboxId, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile, labels,
+    ListDestinations, ListDir, Listening, MakeDir, OpenPort, Pause, PutTree, ReadFile, Reattach, Remove, Rename,
+    Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
+    labels,
 };
 use std::{
     fmt,
@@ -207,6 +208,10 @@ impl Instance for FakeSandbox {
             Ok(id)
         };
         kernel.answered(number, taken.await)
+    }
+
+    async fn is_listening(&self, request: &Listening) -> Result<bool> {
+        self.kernel.with(|state, _| state.working(self.room).map(|room| room.link.is_listening(request.port)))
     }
 
     async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {

@@ -4,7 +4,7 @@ use crate::{
     Sandbox,
     engine::{Engine, Here, Limits, Orphan, Spawner},
     lease, pages,
-    sandbox::ready,
+    ready::ready,
     validate::{self, need},
 };
 use sandbox_core::{Backend, Capability, Error, ErrorKind, Facts, Isolation, Listed, Query, Result, Spec};

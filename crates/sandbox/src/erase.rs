@@ -4,10 +4,10 @@
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Boxed, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend,
-    Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
-    OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
-    Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks, WatchDir,
-    WriteFile,
+    Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Listening, Made,
+    MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart,
+    Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks,
+    WatchDir, WriteFile,
 };
 use std::sync::Arc;
 
@@ -52,6 +52,7 @@ twin! { DynInstance of Instance: ;
     restart(request: &'a Restart) -> Result<()>;
     extend(request: &'a Extend) -> Result<()>;
     snapshot(request: &'a TakeSnapshot) -> Result<SnapshotId>;
+    is_listening(request: &'a Listening) -> Result<bool>;
     open_port(request: &'a OpenPort) -> Result<Endpoint>;
     set_network(request: &'a SetNetwork) -> Result<()>;
     destinations(request: &'a ListDestinations) -> Result<Vec<Destination>>;

@@ -15,6 +15,7 @@ mod network;
 mod pages;
 mod phase;
 mod process;
+mod ready;
 mod registry;
 mod sandbox;
 mod snapshot;
@@ -33,7 +34,7 @@ pub use sandbox_core::{
     Amount, Backend, Body, Capability, Captured, Change, ChangeKind, Chunks, CredentialVariable, Destination, Endpoint,
     Error, ErrorKind, Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed,
     ListedSnapshot, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, ProcessId,
-    Provider, PtySize, Query, Reattach, Replay, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId,
+    Provider, PtySize, Query, Ready, Reattach, Replay, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId,
     Secret, SetMeta, Signal, SnapshotId, Spec, Status, Support, TakeSnapshot, WatchDir, WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};

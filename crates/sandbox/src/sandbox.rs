@@ -5,9 +5,7 @@ use crate::{
     engine::{Engine, Here},
     lease::Lease,
 };
-use sandbox_core::{
-    Capability, Captured, Error, ErrorKind, Facts, Output, PartialOutput, Reattach, Result, SandboxId, Spec,
-};
+use sandbox_core::{Capability, Error, ErrorKind, Facts, Output, Reattach, Result, SandboxId};
 use std::{
     sync::{Arc, PoisonError},
     time::Duration,
@@ -170,48 +168,4 @@ impl std::fmt::Debug for Sandbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sandbox").field("id", self.id()).field("backend", &self.facts().name()).finish_non_exhaustive()
     }
-}
-
-/// A sandbox is ready once its command succeeds.
-pub(crate) async fn ready(sandbox: &Sandbox, spec: &Spec) -> Result<()> {
-    let Some(argv) = &spec.ready else { return Ok(()) };
-    let begun = std::time::Instant::now();
-    let limit = spec.effective_create_timeout();
-    let (mut pause, mut last) = (Duration::from_millis(50), "it wrote nothing".to_string());
-    loop {
-        let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_millis(1)).min(sandbox.longest_command());
-        let mut command = Command::new(argv[0].clone()).args(argv[1..].iter().cloned()).output_limit(4096);
-        command = command.timeout(left);
-        match sandbox.run(command).await {
-            Ok(output) if output.success() => return Ok(()),
-            Ok(output) => last = diagnosis(&output.status.to_string(), &output.stdout, &output.stderr),
-            // The last try is cut by the limit: what an earlier one wrote says more than nothing.
-            Err(error) if error.kind() == ErrorKind::ExecutionTimeout => {
-                if let Some(partial) = error.output().filter(|partial| **partial != PartialOutput::default()) {
-                    last = diagnosis("it was not over in time", &partial.stdout, &partial.stderr);
-                }
-            }
-            Err(error) => {
-                let kind = match error.kind() {
-                    ErrorKind::Gone | ErrorKind::ConnectionLost | ErrorKind::Unavailable => error.kind(),
-                    _ => ErrorKind::CreateFailed,
-                };
-                let message = format!("the ready command did not run: {}", error.message());
-                return Err(Error::new(kind, message)
-                    .with_hint("the spec's `ready` has to be a program of the image")
-                    .with_source(error));
-            }
-        }
-        if begun.elapsed() + pause >= limit {
-            let message = format!("the ready command did not succeed within {limit:?}: {last}");
-            return Err(Error::new(ErrorKind::CreateTimeout, message)
-                .with_hint("raise the spec's `create_timeout`, or look at what the command wrote"));
-        }
-        sandbox.lease()?.spawner.pause(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(1));
-    }
-}
-
-fn diagnosis(end: &str, stdout: &Captured, stderr: &Captured) -> String {
-    format!("{end}; it wrote {:?}", [stdout.text(), stderr.text()].concat())
 }

@@ -59,6 +59,7 @@ async fn what_cannot_be_right(cx: &Ctx) -> Done {
         ("an image with a blank", cx.spec().image("a b")),
         ("isolation `unknown`", cx.spec().isolation(Isolation::Unknown)),
         ("an empty ready command", cx.spec().ready(Vec::<String>::new())),
+        ("a ready port of zero", cx.spec().ready_port(0)),
         ("a NUL in the ready command", cx.spec().ready(["a", "b\0"])),
     ];
     if cx.has(Capability::Labels) {

@@ -160,6 +160,8 @@ faults! {
     PauseStopsTheLifetime;
     /// The list does not hear of another end.
     ExtensionIsNotListed;
+    /// Every port is one that a program listens at.
+    EveryPortIsListenedAt;
     /// A port is closed where the network is denied.
     PortsAreClosedUnderDeny;
     /// A port of one sandbox is the same port of all.

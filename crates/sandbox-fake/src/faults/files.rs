@@ -4,8 +4,8 @@ use super::{Fault, LyingControl, LyingEvents, LyingSandbox, transfer::Cut};
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{
     Body, Changes, Destination, Endpoint, Error, ErrorKind, Exec, Extend, FileInfo, FileKind, GetTree, Instance,
-    ListDestinations, ListDir, MakeDir, OpenPort, Pause, PutTree, ReadFile, Reattach, Remove, Rename, Restart, Result,
-    Resume, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
+    ListDestinations, ListDir, Listening, MakeDir, OpenPort, Pause, PutTree, ReadFile, Reattach, Remove, Rename,
+    Restart, Result, Resume, SetMeta, SetNetwork, SnapshotId, Stat, Stop, TakeSnapshot, WatchDir, WriteFile,
 };
 use std::time::Duration;
 
@@ -68,6 +68,10 @@ impl Instance for LyingSandbox {
 
     async fn set_network(&self, request: &SetNetwork) -> Result<()> {
         if self.lies.is(Fault::NetworkChangeDoesNothing) { Ok(()) } else { self.inner.set_network(request).await }
+    }
+
+    async fn is_listening(&self, request: &Listening) -> Result<bool> {
+        Ok(self.lies.is(Fault::EveryPortIsListenedAt) || self.inner.is_listening(request).await?)
     }
 
     async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {

@@ -138,6 +138,10 @@ impl Link {
         }
     }
 
+    pub(crate) fn is_listening(&self, port: u16) -> bool {
+        self.listeners.contains_key(&port)
+    }
+
     pub(crate) fn addresses(&self) -> [IpAddr; 2] {
         self.addresses
     }

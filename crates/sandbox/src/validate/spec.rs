@@ -1,7 +1,9 @@
 //! A spec against the facts of its backend.
 
 use super::{absolute, name, need};
-use sandbox_core::{Capability, Error, ErrorKind, Facts, Isolation, NetworkPolicy, Resource, Resources, Result, Spec};
+use sandbox_core::{
+    Capability, Error, ErrorKind, Facts, Isolation, NetworkPolicy, Ready, Resource, Resources, Result, Spec,
+};
 use std::time::Duration;
 
 /// Refuses what the backend cannot keep, and fills in what the spec leaves open.
@@ -35,18 +37,28 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
         need(facts, Capability::Labels)?;
         spec.labels.iter().try_for_each(|(name, value)| name::label(name, value))?;
     }
-    if let Some(ready) = &spec.ready {
-        if ready.first().is_none_or(String::is_empty) {
-            return Err(Error::invalid("the ready command is empty").with_hint("name a program, or leave it out"));
-        }
-        ready.iter().try_for_each(|arg| name::no_nul(arg, "an argument of the ready command"))?;
-        need(facts, Capability::Run)?;
-    }
+    spec.ready.iter().try_for_each(|ready| is_visible(ready, facts))?;
     isolation(spec.isolation, facts)?;
     network(spec.effective_network(), facts)?;
     resources(&spec.resources, facts)?;
     times(&mut spec, facts)?;
     Ok(spec)
+}
+
+fn is_visible(ready: &Ready, facts: &Facts) -> Result<()> {
+    match ready {
+        Ready::Command(argv) => {
+            if argv.first().is_none_or(String::is_empty) {
+                return Err(Error::invalid("the ready command is empty").with_hint("name a program, or leave it out"));
+            }
+            argv.iter().try_for_each(|arg| name::no_nul(arg, "an argument of the ready command"))?;
+            need(facts, Capability::Run)
+        }
+        Ready::Port(0) => Err(Error::invalid("the ready port is 0")
+            .with_hint("name the port that a program of the image listens at, or leave it out")),
+        Ready::Port(_) if facts.is_native(Capability::Ports) => Ok(()),
+        _ => need(facts, Capability::Files),
+    }
 }
 
 /// The message never holds a value.

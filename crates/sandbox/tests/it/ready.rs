@@ -1,11 +1,11 @@
 //! A sandbox is handed over once its ready command succeeds.
 
 use crate::common::{
-    Host, LONG, ms, open_spec,
+    Host, LONG, folder, ms, open_spec,
     scripted::{Script, Step, code, error, hook, out, script, script_of},
     spec, until,
 };
-use sandbox::{ErrorKind, Spec};
+use sandbox::{Capability, ErrorKind, Spec};
 use sandbox_core::{Ended, Event, Status};
 use std::{
     sync::atomic::{AtomicUsize, Ordering::SeqCst},
@@ -44,6 +44,31 @@ async fn what_is_not_ready_in_time_is_ended_and_says_what_the_command_wrote() {
     assert_eq!(error.kind(), ErrorKind::CreateTimeout);
     until("it is ended", || log.count("destroyed") == 1).await;
     assert_eq!(log.count("kill"), log.count("spawned"));
+}
+
+#[tokio::test]
+async fn a_port_is_looked_at_until_somebody_listens() {
+    let (client, log) = script_of().having([Capability::Ports]).client();
+    let sandbox = client.create(Spec::new().create_timeout(LONG).ready_port(80)).await.unwrap();
+    assert_eq!((log.count("look at 80"), log.count("spawn"), log.count("destroy")), (3, 0, 0));
+    drop(sandbox);
+    let error = client.create(Spec::new().create_timeout(ms(1)).ready_port(81)).await.unwrap_err();
+    assert_eq!((error.kind(), error.operation()), (ErrorKind::CreateTimeout, Some("create")));
+    assert!(error.message().contains("nobody listens at port 81"), "{error}");
+}
+
+/// Where ports are not the backend's own, what Linux shows inside is looked at.
+#[tokio::test]
+async fn a_port_is_found_in_the_table_of_sockets() {
+    let host = Host::of(folder::Folder::files_by_commands);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let sandbox = host.client.create(open_spec().ready_port(port)).await.unwrap();
+    sandbox.close().await.unwrap();
+    drop(listener);
+    let error = host.client.create(open_spec().create_timeout(ms(1500)).ready_port(port)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CreateTimeout, "{error}");
+    assert!(error.message().contains("nobody listens"), "{error}");
 }
 
 #[tokio::test]

@@ -115,6 +115,10 @@ async fn ready_commands() {
         invalid(Spec::new().ready(argv.iter().copied()), Spec::new().ready(["x", ""])).await;
     }
     absent(Capability::Run, Spec::new().ready(["x"])).await;
+    let ports_can = |facts: Facts| facts.native([Capability::Ports]);
+    specs(ports_can, ErrorKind::InvalidArgument, Spec::new().ready_port(0), Spec::new()).await;
+    let neither = |facts: Facts| facts.absent(Capability::Ports, "scripted").absent(Capability::Files, "scripted");
+    specs(neither, ErrorKind::Unsupported, Spec::new().ready_port(80), Spec::new()).await;
 }
 
 #[tokio::test]

@@ -1,10 +1,9 @@
-//! Several sandboxes beside each other, their handles, and when one is handed over.
+//! Several sandboxes beside each other, and their handles.
 
-use super::{all, nothing_left};
+use super::all;
 use crate::{
     Ctx,
-    expect::{ensure, expect_eq, expect_kind, unproven},
-    meddle::Point,
+    expect::{ensure, expect_eq, unproven},
     row::Done,
 };
 use sandbox::{Limits, Overrides};
@@ -118,20 +117,4 @@ fn engine_threads() -> Option<usize> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let names = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     Some(names.filter(|name| name.starts_with("sandbox-")).count())
-}
-
-pub(super) async fn a_ready_command_holds_create_back(cx: &Ctx) -> Done {
-    let sandbox = cx.sandbox_of(cx.spec().ready(cx.probes().ready_later())).await?;
-    let spawns = cx.meddling().calls(Point::Spawn);
-    ensure!(spawns >= 3, "the ready command ran {spawns} times, and succeeds only the third time");
-    cx.text(&sandbox, cx.probes().echo("ready")).await?;
-    Ok(())
-}
-
-pub(super) async fn a_ready_command_that_never_succeeds(cx: &Ctx) -> Done {
-    let spec = cx.spec().ready(cx.probes().ready_never()).create_timeout(cx.pace().await?.secs(8));
-    let created = cx.within(90, "a create that is never ready", cx.client().create(spec)).await?;
-    let error = expect_kind!(created, CreateTimeout, "a create that is never ready");
-    ensure!(format!("{error:?}").contains("not yet"), "what the ready command wrote is not told: {error:?}");
-    nothing_left(cx).await
 }

@@ -5,6 +5,7 @@ mod found;
 mod handles;
 mod lifetime;
 mod pause;
+mod ready;
 mod snapshot;
 mod stop;
 
@@ -14,8 +15,8 @@ use crate::{
     row::{Done, Row, row},
 };
 use sandbox_core::Capability::{
-    Attach, Background, Extend, Fork, Labels, Lifetime, List, Pause, Run, Snapshot, SnapshotList, StopStart, Stream,
-    StreamExact,
+    Attach, Background, Extend, Files, Fork, Labels, Lifetime, List, Pause, Run, Snapshot, SnapshotList, StopStart,
+    Stream, StreamExact,
 };
 use std::future::Future;
 
@@ -41,12 +42,12 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::the_last_handle_ends_the_sandbox", handles::the_last_handle_ends_the_sandbox).needs(&[Run]),
     row!("lifecycle::a_process_keeps_its_sandbox", handles::a_process_keeps_its_sandbox).needs(&[Run]),
     row!("lifecycle::no_engine_thread_is_left_after_the_last_handle", handles::no_engine_thread_is_left).serial(),
-    row!("lifecycle::a_ready_command_holds_create_back", handles::a_ready_command_holds_create_back)
-        .facade()
-        .needs(&[Run]),
-    row!("lifecycle::a_ready_command_that_never_succeeds_is_told", handles::a_ready_command_that_never_succeeds)
-        .facade()
-        .needs(&[Run]),
+    row!("lifecycle::a_ready_command_holds_create_back", ready::holds_create_back).facade().needs(&[Run]),
+    row!("lifecycle::a_ready_command_that_never_succeeds_is_told", ready::never_succeeds).facade().needs(&[Run]),
+    row!("lifecycle::a_ready_port_holds_create_back", ready::a_port_holds_create_back)
+        .needs(&[Run, Files, List, Labels, Attach]),
+    row!("lifecycle::a_ready_port_that_nobody_listens_at_is_told", ready::a_port_that_nobody_listens_at)
+        .needs(&[Files]),
     row!("lifecycle::list_shows_what_is_created_and_hides_what_ended", found::list_shows_and_hides)
         .needs(&[List, Labels]),
     row!("lifecycle::list_filters_by_several_labels", found::list_filters_by_several_labels).needs(&[List, Labels]),

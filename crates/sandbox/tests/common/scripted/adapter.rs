@@ -6,10 +6,10 @@ use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
     Attempt, Backend, Body, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts,
-    Fate, FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Made, MakeDir,
-    OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart, Result,
-    Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks,
-    WatchDir, WriteFile,
+    Fate, FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Listening,
+    Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize,
+    Restart, Result, Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop,
+    TakeSnapshot, Tasks, WatchDir, WriteFile,
 };
 use std::sync::Arc;
 
@@ -172,6 +172,13 @@ impl Instance for Methods {
         self.0.notes.say("snapshot");
         (self.0.script.shift)("snapshot").await?;
         Ok(SnapshotId::new("kept"))
+    }
+
+    /// From the third look on.
+    async fn is_listening(&self, request: &Listening) -> Result<bool> {
+        let look = format!("look at {}", request.port);
+        self.0.notes.say(&look);
+        Ok(self.0.notes.count(&look) > 2)
     }
 
     async fn open_port(&self, request: &OpenPort) -> Result<Endpoint> {

@@ -22,7 +22,7 @@ impl Log {
     }
 
     pub(crate) fn count(&self, what: &str) -> usize {
-        self.0.lines().said.iter().filter(|line| *line == what).count()
+        self.0.count(what)
     }
 
     pub(crate) fn all(&self) -> Vec<String> {
@@ -39,6 +39,10 @@ impl Drop for Log {
 
 impl Notes {
     /// A note of the adapter itself.
+    pub(crate) fn count(&self, what: &str) -> usize {
+        self.lines().said.iter().filter(|line| *line == what).count()
+    }
+
     pub(crate) fn say(&self, what: &str) {
         let thread = std::thread::current();
         let mut lines = self.lines();
