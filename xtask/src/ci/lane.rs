@@ -296,4 +296,47 @@ mod tests {
         let error = format!("{:#}", load(root.path()).unwrap_err());
         assert!(error.contains("bad/lane.toml"), "{error}");
     }
+
+    /// On a machine that had an image by chance, a lane that does not ask for it is green.
+    #[test]
+    fn lanes_need_the_images_that_their_tests_name() {
+        let root = crate::workspace::root();
+        let recipes = fs::read_dir(root.join("ci/images")).unwrap().flatten();
+        let recipes: Vec<_> = recipes.filter_map(|recipe| recipe.file_name().into_string().ok()).collect();
+        let mut seen = 0;
+        for lane in load(&root.join("ci/lanes")).unwrap().iter().filter(|lane| lane.needs.contains(&Need::Docker)) {
+            let tests = |name: &str| root.join("crates").join(name).join("tests");
+            let mut folders = Vec::new();
+            for argv in &lane.run {
+                if let Some(at) = argv.iter().position(|arg| arg == "--package" && argv[1] == "nextest") {
+                    folders.push(tests(&argv[at + 1]));
+                } else if argv.iter().any(|arg| arg.contains("binary(docker)")) {
+                    let crates = fs::read_dir(root.join("crates")).unwrap().flatten();
+                    let all = crates.map(|one| one.path().join("tests"));
+                    folders
+                        .extend(all.filter(|tests| tests.join("docker").is_dir() || tests.join("docker.rs").is_file()));
+                }
+            }
+            for recipe in &recipes {
+                let named = folders.iter().any(|folder| names(folder, &format!("sandbox-test/{recipe}:")));
+                let needed = lane.needs.contains(&Need::Image(recipe.clone()));
+                assert!(
+                    !named || needed,
+                    "lane {} has tests that name the image {recipe}: add image:{recipe}",
+                    lane.name
+                );
+                seen += usize::from(named);
+            }
+        }
+        assert!(seen > 3, "only {seen} images were found in tests");
+    }
+
+    fn names(folder: &Path, text: &str) -> bool {
+        fs::read_dir(folder).is_ok_and(|entries| {
+            entries.flatten().map(|entry| entry.path()).any(|path| match path.is_dir() {
+                true => names(&path, text),
+                false => fs::read_to_string(&path).is_ok_and(|found| found.contains(text)),
+            })
+        })
+    }
 }
