@@ -2,11 +2,29 @@
 
 use crate::lab::{Lab, plain};
 use futures_util::future::join_all;
-use sandbox::{Client, Limits};
+use sandbox::{Client, Command, ErrorKind, Limits, Resource, Resources};
 use std::{
     hash::{BuildHasher, RandomState},
     time::{Duration, Instant},
 };
+
+pub(crate) async fn caps_that_cannot_be_kept(lab: Lab) {
+    let client = Client::new(plain()).unwrap();
+    for resources in [Resources::new().pids(1), Resources::new().pids(15), Resources::new().memory(1 << 63)] {
+        let error = client.create(lab.spec().resources(resources.clone())).await.unwrap_err();
+        assert_eq!((error.kind(), error.may_have_applied()), (ErrorKind::InvalidArgument, false), "{error:?}");
+        assert!(resources.pids.is_none() || error.hint().is_some_and(|hint| hint.contains("16")), "{error:?}");
+    }
+    assert_eq!(client.facts().honours(Resource::Memory).max, Some(i64::MAX as u64));
+    assert!(lab.left().await.is_empty());
+    let sandbox = client.create(lab.spec().resources(Resources::new().pids(16))).await.unwrap();
+    for _ in 0..5 {
+        let output = sandbox.run(Command::shell("echo a | cat | cat")).await.unwrap();
+        assert_eq!(output.stdout.text(), "a\n", "the control: {output:?}");
+    }
+    sandbox.close().await.unwrap();
+    client.close().await.unwrap();
+}
 
 const CREATES: usize = 50;
 

@@ -276,20 +276,6 @@ pub(crate) async fn users_and_caps(lab: Lab) {
     lab.destroy(made).await;
 }
 
-pub(crate) async fn caps_that_cannot_be_kept(lab: Lab) {
-    for resources in [Resources::new().pids(1), Resources::new().pids(15), Resources::new().memory(1 << 63)] {
-        let error = lab.refused(lab.spec().resources(resources.clone())).await;
-        assert_eq!((error.kind(), error.may_have_applied()), (ErrorKind::InvalidArgument, false), "{error:?}");
-        assert!(resources.pids.is_none() || error.hint().is_some_and(|hint| hint.contains("16")), "{error:?}");
-    }
-    assert_eq!(lab.plain.info().honours(Resource::Memory).max, Some(i64::MAX as u64));
-    let made = lab.create(lab.spec().resources(Resources::new().pids(16))).await.unwrap();
-    for _ in 0..5 {
-        assert_eq!(out(&made.instance, "echo a | cat | cat").await, "a", "the control");
-    }
-    lab.destroy(made).await;
-}
-
 pub(crate) async fn first_process_cannot_be_stopped(lab: Lab) {
     // Each counts in its own way.
     for image in [IMAGE, "sandbox-test/python:1"] {
