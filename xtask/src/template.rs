@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::workspace::root;
 
 const FROM: &str = "templates/provider";
+const GUIDE: &str = "docs/adapters.md";
 
 pub(crate) fn run() -> Result<()> {
     // Outside, where neither our settings of cargo nor those of clippy are found.
@@ -18,6 +19,11 @@ pub(crate) fn run() -> Result<()> {
 
 fn copied(root: &Path, to: &Path) -> Result<()> {
     copy(&root.join(FROM), to)?;
+    let guide = fs::read_to_string(root.join(GUIDE)).with_context(|| format!("cannot read {GUIDE}"))?;
+    let named = process::Command::new("sh").args(["-c", renaming(&guide)?]).current_dir(to).status();
+    ensure!(named.context("cannot run sh")?.success(), "the renaming of {GUIDE} failed");
+    let left = fs::read_to_string(to.join("src/lib.rs")).context("the template has no src/lib.rs")?;
+    ensure!(!left.to_lowercase().contains("yours"), "the renaming of {GUIDE} left the old name in src/lib.rs");
     let manifest = to.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).context("the template has no Cargo.toml")?;
     fs::write(&manifest, placed(&text, root)?).context("cannot write the copy's Cargo.toml")?;
@@ -31,6 +37,12 @@ fn copied(root: &Path, to: &Path) -> Result<()> {
         ensure!(status.success(), "cargo {} of the copied template failed: {status}", arguments.join(" "));
     }
     Ok(())
+}
+
+/// The command by which the guide gives a copy its name.
+fn renaming(guide: &str) -> Result<&str> {
+    let mut quoted = guide.split('`').skip(1).step_by(2);
+    quoted.find(|text| text.contains("| xargs sed")).with_context(|| format!("{GUIDE} has no command that renames"))
 }
 
 /// The manifest with the library where it is, seen from the copy.
@@ -58,6 +70,13 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_guide_says_how_to_rename() {
+        let guide = fs::read_to_string(root().join(GUIDE)).unwrap();
+        assert!(renaming(&guide).unwrap().starts_with("grep"));
+        assert!(renaming("`grep`").is_err());
+    }
 
     #[test]
     fn the_copy_finds_the_library() {

@@ -197,7 +197,7 @@ probes! {
     lookup(name: String) = |name| sh(r#"timeout 8 nslookup -type=a "$1""#, [name]);
     /// Answers everybody who connects to a TCP port with the text and a newline, until it is killed.
     listen(port: u16, text: String) = |port, text| {
-        sh(r#"while :; do echo "$2" | nc -l -p "$1" || sleep 1; done"#, [port.to_string(), text])
+        sh(r#"command -v nc >/dev/null || exit 127; while :; do echo "$2" | nc -l -p "$1" || sleep 1; done"#, [port.to_string(), text])
     };
     /// Writes the addresses of the sandbox, with blanks between; nothing where it has none.
     addresses() = || Command::shell("hostname -i 2>/dev/null || true");

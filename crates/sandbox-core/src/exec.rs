@@ -14,7 +14,8 @@ pub const OUTSIDE_TRAILS: Duration = Duration::from_secs(1);
 pub struct Exec {
     /// Program and arguments; never empty, no NUL bytes.
     pub argv: Vec<String>,
-    /// What is added to the sandbox's own environment, call and overrides merged; names are valid and unique.
+    /// What is added to the sandbox's own environment, call and overrides merged; names are valid and unique. `Spec::env` is not
+    /// among it: the adapter keeps that with the sandbox, also for whoever attaches.
     pub env: Vec<(String, String)>,
     /// The working directory, absolute; `None` is the sandbox's own.
     pub cwd: Option<String>,

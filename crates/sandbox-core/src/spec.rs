@@ -17,7 +17,7 @@ pub struct Spec {
     /// Variables of its commands that nothing shows: no error, no record, and nothing that the provider tells of the sandbox.
     /// A snapshot does not hold them. `SECRET_STORE`.
     pub secrets: BTreeMap<String, Secret<String>>,
-    /// The working directory, absolute; `None` is the image's.
+    /// The working directory, absolute; `None` is the image's. It is made where it is missing.
     pub cwd: Option<String>,
     /// The user of its commands, by name or uid; `None` is the image's. `USER`.
     pub user: Option<String>,

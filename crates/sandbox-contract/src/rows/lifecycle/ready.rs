@@ -44,8 +44,12 @@ pub(super) async fn a_port_holds_create_back(cx: &Ctx) -> Done {
         // The control: it is the port that is waited for.
         waited = cx.text(&inside, cx.probes().sleep(1500_u32)) => drop(waited?),
     }
-    let server = inside.start(cx.probes().listen(PORT, "ready")).await?;
-    let sandbox = match cx.within(60, "a create whose port is listened at", create).await? {
+    let mut server = inside.start(cx.probes().listen(PORT, "ready")).await?;
+    let created = tokio::select! {
+        created = cx.within(60, "a create whose port is listened at", create) => created?,
+        ended = server.wait() => unproven!("the probe `listen` ended at once, and has to run: {ended:?}"),
+    };
+    let sandbox = match created {
         Err(error) if is_blind(&error) => unproven!("{error}"),
         created => created?,
     };
