@@ -110,7 +110,7 @@ async fn what_cannot_be_made_says_which_and_leaves_nothing() {
         assert_eq!(error.kind(), kind, "{error:?}");
         assert!(error.message().contains("service `b`") && error.hint().is_some(), "{error:?}");
     }
-    world.trouble(Trouble::on(Operation::Create).step(3).fail(failure::connection_lost()));
+    world.trouble(Trouble::on(Operation::Create).step(3).fail(failure::unavailable()));
     assert!(client.create(of(serving())).await.is_err());
     client.close().await.unwrap();
     assert_eq!((world.count(), world.count_services(&BTreeMap::new())), (0, 0));
