@@ -186,6 +186,7 @@ impl Instance for Methods {
 
     /// From the third look on.
     async fn is_listening(&self, request: &Listening) -> Result<bool> {
+        self.0.notes.say("is listening");
         let look = format!("look at {}", request.port);
         self.0.notes.say(&look);
         Ok(self.0.notes.count(&look) > 2)
