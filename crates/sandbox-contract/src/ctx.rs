@@ -9,7 +9,7 @@ use crate::{
     subject::{Make, Subject},
 };
 use sandbox::{Client, Command, Limits, Output, Sandbox};
-use sandbox_core::{Capability, Error, ErrorKind, Facts, Query, SandboxId, SnapshotId, Spec, TakeSnapshot};
+use sandbox_core::{Capability, Error, ErrorKind, Facts, Query, SandboxId, Service, SnapshotId, Spec, TakeSnapshot};
 use std::{
     cell::{Cell, RefCell},
     fmt::{self, Debug},
@@ -39,6 +39,7 @@ pub(crate) struct World {
     hooks: Hooks,
     facts: Facts,
     spec: Spec,
+    pub(crate) service: Option<Service>,
     labels: Labels,
     settings: Settings,
     /// Creates that were not the row's own.
@@ -129,12 +130,13 @@ impl World {
         let meddling = Arc::new(Meddling::default());
         let (mut spec, commands, hooks) =
             (subject.spec.clone(), Commands::of(&subject.probes), subject.probes.hooks.clone());
+        let service = subject.service.clone().or_else(|| spec.image.clone().map(Service::new));
         let client = subject.client(&meddling, limits)?;
         let facts = client.facts().clone();
         if facts.has(Capability::Labels) {
             spec.labels.extend(labels.clone());
         }
-        Ok(Self { client, meddling, commands, hooks, facts, spec, labels, settings, paced: Cell::default() })
+        Ok(Self { client, meddling, commands, hooks, facts, spec, service, labels, settings, paced: Cell::default() })
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -442,4 +444,4 @@ pub(crate) fn absence(facts: &Facts, capability: Capability) -> String {
 /// The least part of its time that a row waits.
 const QUICKEST: f64 = 0.2;
 /// Between two looks.
-const POLL: Duration = Duration::from_millis(150);
+pub(crate) const POLL: Duration = Duration::from_millis(150);

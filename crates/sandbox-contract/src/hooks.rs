@@ -101,6 +101,9 @@ macro_rules! hooks {
 hooks! {
     /// Counts the sandboxes that the provider holds with all these labels, asked past the adapter: with a client of the probe's own.
     count(Labels) -> usize;
+    /// Counts the services of sandboxes with all these labels that the provider holds, asked past the adapter; also where their
+    /// sandbox has ended.
+    count_services(Labels) -> usize;
     /// Opens something that a sandbox with an open network reaches over TCP.
     canary(()) -> Canary;
     /// The same for a special way out; `None` where this host has none.

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod beside;
 mod canary;
 mod ctx;
 mod expect;

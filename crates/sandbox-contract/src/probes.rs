@@ -144,6 +144,8 @@ probes! {
     background_writer(marker: String) = |marker| marked(r#"echo started; sh -c "$WRITE" "$MARK" &"#, marker).env("WRITE", WRITER);
     /// Writes `tick 0`, `tick 1` and so on, a line each, a few times a second for ever; the count is held in memory.
     ticker() = || Command::shell("i=0; while :; do echo tick $i; i=$((i+1)); sleep 0.2; done");
+    /// Runs until something is at the path, then ends with 0 within about a second.
+    wait_for(path: String) = |path| sh(r#"until test -e "$1"; do sleep 0.2; done"#, [path]);
     /// Sleeps so many milliseconds, ends with 0.
     sleep(millis: u32) = |millis| Command::new("sleep").arg(seconds(millis.into()));
     /// Ends with 0 at once.

@@ -5,7 +5,7 @@ use crate::{
     meddle::{Meddle, Meddling},
 };
 use sandbox::{Client, ClientBuilder, Limits};
-use sandbox_core::{Backend, Error, ErrorKind, Facts, Result, Spec};
+use sandbox_core::{Backend, Error, ErrorKind, Facts, Result, Service, Spec};
 use std::{
     any::Any,
     fmt,
@@ -20,6 +20,7 @@ use std::{
 pub struct Subject {
     backend: Box<dyn Erased>,
     pub(crate) spec: Spec,
+    pub(crate) service: Option<Service>,
     pub(crate) probes: Probes,
     pub(crate) edition: u32,
 }
@@ -27,12 +28,20 @@ pub struct Subject {
 impl Subject {
     /// A backend whose sandboxes need nothing in their spec and understand a POSIX shell.
     pub fn new(backend: impl Backend) -> Self {
-        Self { backend: Box::new(backend), spec: Spec::new(), probes: Probes::new(), edition: crate::EDITION }
+        let (backend, spec, probes) = (Box::new(backend), Spec::new(), Probes::new());
+        Self { backend, spec, service: None, probes, edition: crate::EDITION }
     }
 
     /// Sets what every sandbox of the suite is made from: image or template, and the network where the backend cannot deny.
     pub fn spec(mut self, spec: Spec) -> Self {
         self.spec = spec;
+        self
+    }
+
+    /// Sets what every service of the suite is made from. Rows set its main program, and run the command probes in it. Unset, it
+    /// is the image of the [`spec`](Self::spec).
+    pub fn service(mut self, service: Service) -> Self {
+        self.service = Some(service);
         self
     }
 

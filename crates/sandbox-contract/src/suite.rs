@@ -207,6 +207,9 @@ async fn nothing_left(cx: &Ctx) -> End {
             }
         }
     }
+    if end.is_ok() && cx.hooks().count_services.is_some() {
+        end = cx.services_settle_at(0, "left behind by the row").await;
+    }
     if end.is_ok() && cx.has(Capability::SnapshotList) {
         let left = cx.snapshots().await?;
         for one in &left {

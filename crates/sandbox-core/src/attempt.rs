@@ -140,12 +140,12 @@ impl Attempt {
         id
     }
 
-    /// For the engine: everything claimed so far, except `keep`, and from now on, goes to `end`.
-    pub fn settle(&self, keep: Option<&SandboxId>, end: impl Fn(Claim) + Send + Sync + 'static) {
+    /// For the engine: everything claimed so far, except `keep` (a sandbox and its services), and from now on, goes to `end`.
+    pub fn settle(&self, keep: &[SandboxId], end: impl Fn(Claim) + Send + Sync + 'static) {
         let end: Arc<dyn Fn(Claim) + Send + Sync> = Arc::new(end);
         let before = std::mem::replace(&mut *lock(&self.0.claims), Claims::Settled(Arc::clone(&end)));
         if let Claims::Open(all) = before {
-            all.into_iter().filter(|claim| Some(&claim.id) != keep).for_each(|claim| end(claim));
+            all.into_iter().filter(|claim| !keep.contains(&claim.id)).for_each(|claim| end(claim));
         }
     }
 

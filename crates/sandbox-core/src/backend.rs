@@ -4,7 +4,7 @@ use crate::{
     Attempt, Clock, Error, Facts, ForkSandbox, Instance, ListedSnapshot, Page, Query, Result, SandboxId, SnapshotId,
     Spec, Tasks,
 };
-use std::{future::Future, sync::Arc};
+use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 /// A place that makes sandboxes.
 ///
@@ -29,6 +29,9 @@ pub trait Backend: Send + Sync + 'static {
     /// is declared, it is called again with the same attempt after an answer that was lost, and then gives the sandbox that is
     /// there, or one in its place: never a second one.
     ///
+    /// Where the spec has services, they are made with it and handed over by [`Made::service`]. Each has an id of its own,
+    /// claimed like the sandbox's, and is in no list. `SERVICES`.
+    ///
     /// # Errors
     ///
     /// `image-not-found`, `not-found` for the spec's snapshot, `registry-unreachable`, `auth`, `quota-exceeded`, `capacity`, `create-failed` and the transport
@@ -36,7 +39,8 @@ pub trait Backend: Send + Sync + 'static {
     /// [`Error::may_have_applied`], and by what was claimed from the [`Attempt`].
     fn create(&self, spec: &Spec, attempt: &Attempt) -> impl Future<Output = Result<Made<Self::Instance>>> + Send;
 
-    /// Ends the sandbox and all that runs in it. Gone is `Ok`, also where it was never there.
+    /// Ends the sandbox, all that runs in it, and its services. The id of a service ends that service alone. Gone is `Ok`,
+    /// also where it was never there.
     ///
     /// # Errors
     ///
@@ -57,11 +61,11 @@ pub trait Backend: Send + Sync + 'static {
         String::new()
     }
 
-    /// Reaches a running sandbox by its id. Called where `ATTACH` is declared.
+    /// Reaches a running sandbox by its id, with the services that it still has. Called where `ATTACH` is declared.
     ///
     /// # Errors
     ///
-    /// `not-found` for an unknown id, `gone` where the provider can tell that it was there.
+    /// `not-found` for an unknown id and for that of a service, `gone` where the provider can tell that it was there.
     fn attach(&self, _id: &SandboxId, _tasks: &Tasks) -> impl Future<Output = Result<Made<Self::Instance>>> + Send {
         async { Err(Error::unsupported("this backend cannot attach")) }
     }
@@ -75,7 +79,8 @@ pub trait Backend: Send + Sync + 'static {
         async { Err(Error::unsupported("this backend cannot list")) }
     }
 
-    /// Makes a copy of a live sandbox, which goes on. What [`create`](Self::create) says of the attempt holds here too. `FORK`.
+    /// Makes a copy of a live sandbox, which goes on. What [`create`](Self::create) says of the attempt holds here too. A copy
+    /// without the services of its source has facts without `SERVICES`. `FORK`.
     ///
     /// # Errors
     ///
@@ -127,12 +132,14 @@ pub struct Made<I> {
     pub ids: Option<(u32, u32)>,
     /// The way into it.
     pub instance: I,
+    /// What runs beside it, by name; services have none of their own. `SERVICES`.
+    pub services: BTreeMap<String, Self>,
 }
 
 impl<I> Made<I> {
     /// A sandbox with the facts of its backend. Its working directory is that of the spec, else `/`.
     pub fn new(id: SandboxId, instance: I) -> Self {
-        Self { id, facts: None, cwd: None, ids: None, instance }
+        Self { id, facts: None, cwd: None, ids: None, instance, services: BTreeMap::new() }
     }
 
     /// Narrows what this very sandbox can do.
@@ -153,8 +160,20 @@ impl<I> Made<I> {
         self
     }
 
-    /// The same sandbox with another instance, for wrappers.
-    pub fn map<J>(self, map: impl FnOnce(I) -> J) -> Made<J> {
-        Made { id: self.id, facts: self.facts, cwd: self.cwd, ids: self.ids, instance: map(self.instance) }
+    /// Adds a service by its name: what runs beside it, handed over as a sandbox is.
+    pub fn service(mut self, name: impl Into<String>, service: Self) -> Self {
+        self.services.insert(name.into(), service);
+        self
+    }
+
+    /// The same sandbox, and the same services, with other instances, for wrappers.
+    pub fn map<J>(self, mut map: impl FnMut(I) -> J) -> Made<J> {
+        self.each(&mut map)
+    }
+
+    fn each<J>(self, map: &mut impl FnMut(I) -> J) -> Made<J> {
+        let instance = map(self.instance);
+        let services = self.services.into_iter().map(|(name, service)| (name, service.each(&mut *map))).collect();
+        Made { id: self.id, facts: self.facts, cwd: self.cwd, ids: self.ids, instance, services }
     }
 }

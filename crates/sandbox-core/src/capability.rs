@@ -120,6 +120,8 @@ catalogue! {
     IdempotentCreate = "IDEMPOTENT_CREATE";
     /// Secrets of a sandbox are in nothing that the provider shows of it.
     SecretStore = "SECRET_STORE";
+    /// Other images run beside a sandbox: they are made and end with it, and are reached by name from inside.
+    Services = "SERVICES";
 }
 
 impl std::fmt::Display for Capability {

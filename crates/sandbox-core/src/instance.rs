@@ -55,8 +55,8 @@ pub trait Instance: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Freezes every process and keeps its memory. The lifetime goes on. A sandbox that is paused already is fine; one is not
-    /// `gone` for it. What runs goes on, where it cannot be frozen now. `PAUSE`.
+    /// Freezes every process and keeps its memory. The lifetime goes on, and so do services. A sandbox that is paused already is
+    /// fine; one is not `gone` for it. What runs goes on, where it cannot be frozen now. `PAUSE`.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ pub trait Instance: Send + Sync + 'static {
         async { Err(Error::unsupported("resuming")) }
     }
 
-    /// Ends every process and keeps the files. The lifetime goes on. A sandbox that is stopped already is fine; one is not
-    /// `gone` for it. Answers once every process has ended. `STOP_START`.
+    /// Ends every process and keeps the files. The lifetime goes on, and so do services. A sandbox that is stopped already is
+    /// fine; one is not `gone` for it. Answers once every process has ended. `STOP_START`.
     ///
     /// # Errors
     ///
@@ -115,8 +115,8 @@ pub trait Instance: Send + Sync + 'static {
         async { Err(Error::unsupported("snapshots")) }
     }
 
-    /// Sets what the sandbox may reach: at once for new connections and lookups; live ones that the new policy forbids are cut
-    /// before this answers. Where it fails, the old policy is in force. `DYNAMIC_NETWORK`.
+    /// Sets what the sandbox and its services may reach: at once for new connections and lookups; live ones that the new policy
+    /// forbids are cut before this answers. Where it fails, the old policy is in force. `DYNAMIC_NETWORK`.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! What a sandbox shall be.
 
-use crate::{Isolation, NetworkPolicy, Ready, Resources, Secret, SnapshotId};
+use crate::{Isolation, NetworkPolicy, Ready, Resources, Secret, Service, SnapshotId};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
@@ -39,6 +39,8 @@ pub struct Spec {
     pub prepare_timeout: Option<Duration>,
     /// What has to be so before the sandbox is handed over.
     pub ready: Option<Ready>,
+    /// What runs beside it, by the name that it is reached by from inside: a DNS label. `SERVICES`.
+    pub services: BTreeMap<String, Service>,
 }
 
 /// Values of variables are not shown: they may be secrets.
@@ -52,6 +54,9 @@ impl fmt::Debug for Spec {
         s.field("secrets", &self.secrets.keys().collect::<Vec<_>>());
         s.field("resources", &self.resources);
         set!(image snapshot cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
+        if !self.services.is_empty() {
+            s.field("services", &self.services);
+        }
         s.finish()
     }
 }
@@ -139,6 +144,12 @@ impl Spec {
         self
     }
 
+    /// Adds what runs beside it, by the name that it is reached by from inside: a DNS label. `SERVICES`.
+    pub fn service(mut self, name: impl Into<String>, service: Service) -> Self {
+        self.services.insert(name.into(), service);
+        self
+    }
+
     /// The network policy in force.
     pub fn effective_network(&self) -> &NetworkPolicy {
         self.network.as_ref().unwrap_or(&NetworkPolicy::Deny)
@@ -164,8 +175,8 @@ impl Spec {
         self.prepare_timeout.unwrap_or(Self::PREPARE_TIMEOUT)
     }
 
-    /// This spec, with what it leaves open taken from `defaults`. Environment, secrets and labels are merged, this spec's
-    /// win. Image and snapshot are one question.
+    /// This spec, with what it leaves open taken from `defaults`. Environment, secrets, labels and services are merged, this
+    /// spec's win. Image and snapshot are one question.
     pub fn or(mut self, defaults: &Self) -> Self {
         macro_rules! fill {
             ($($field:ident)*) => { $(if self.$field.is_none() { self.$field.clone_from(&defaults.$field); })* };
@@ -184,6 +195,9 @@ impl Spec {
         }
         for (name, value) in &defaults.labels {
             self.labels.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        for (name, service) in &defaults.services {
+            self.services.entry(name.clone()).or_insert_with(|| service.clone());
         }
         for (resource, amount) in &defaults.resources.amounts {
             self.resources.amounts.entry(*resource).or_insert(*amount);

@@ -158,6 +158,7 @@ impl Backend for Plain {
             .absent(C::SecretStore, "the engine shows the environment of a container to whoever inspects it")
             .absent(C::Pty, NO_TERMINAL)
             .absent(C::Watch, "the engine tells no changes of files as they happen")
+            .absent(C::Services, "a sandbox is one container here, and nothing joins others to it")
             .absent(C::Reattach, "the engine has no call that joins the streams of an exec again")
             .isolation(IsolationFact::new(
                 Isolation::Container,

@@ -2,18 +2,18 @@
 
 use crate::{
     Fake, FakeSandbox, VirtualClock,
+    beside::{self, Planned},
     config::{id_of, number},
     double::{Call, CreateCall, DeleteSnapshotCall, ForkCall, ListCall, Number, Operation, SandboxCall},
     facts,
     fs::Fs,
     image::{Catalogue, User},
     program::join,
-    world::Link,
-    world::{Env, Freezer, Origin, Pace, Room, Secrets, State, Timer, lead, lock},
+    world::{Beside, Env, Freezer, Lie, Link, Origin, Pace, Room, Secrets, State, Timer, lead, lock},
 };
 use sandbox_core::{
-    Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
-    Query, Resource, Resources, Result, SandboxId, SnapshotId, Spec, Tasks,
+    Attempt, Backend, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made,
+    NetworkPolicy, Page, Query, Resource, Resources, Result, SandboxId, Secret, SnapshotId, Spec, Tasks,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -96,10 +96,10 @@ impl Backend for Fake {
 }
 
 /// What a sandbox is made of.
-struct Plan {
+pub(crate) struct Plan {
     env: Env,
     secrets: Secrets,
-    cwd: String,
+    pub(crate) cwd: String,
     user: User,
     users: Arc<[User]>,
     network: NetworkPolicy,
@@ -107,6 +107,14 @@ struct Plan {
     files: Fs,
     labels: BTreeMap<String, String>,
     lifetime: Duration,
+}
+
+/// What is asked of an origin.
+pub(crate) struct Outfit<'a> {
+    pub(crate) user: Option<&'a str>,
+    pub(crate) cwd: Option<&'a str>,
+    pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) secrets: &'a BTreeMap<String, Secret<String>>,
 }
 
 impl Fake {
@@ -118,7 +126,9 @@ impl Fake {
             state.room(number).map(|room| (number, room.cwd.clone()))
         })?;
         tasks.spawn(lead(Arc::clone(kernel)));
-        Ok(Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd))
+        let mut made = Made::new(id.clone(), FakeSandbox::attached(kernel, number)).cwd(cwd);
+        made.services = beside::reached(kernel, number);
+        Ok(made)
     }
 
     async fn listed(&self, query: &Query) -> Result<Page> {
@@ -132,7 +142,7 @@ impl Fake {
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
         let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
             let later = state.rooms.range((Bound::Excluded(after), Bound::Unbounded));
-            let matching = later.filter(|(_, room)| query.fits(&room.labels));
+            let matching = later.filter(|(_, room)| room.beside.is_none() && query.fits(&room.labels));
             let listed = matching.map(|(number, room)| {
                 (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
             });
@@ -168,10 +178,11 @@ impl Fake {
         call: Number,
     ) -> Result<Made<FakeSandbox>> {
         self.ask(Operation::Fork).await?;
-        let plan = self.kernel().with(|state, _| {
+        let (plan, alone) = self.kernel().with(|state, _| {
             let number = known(state, source)?;
+            let alone = state.services(number).is_empty();
             let room = state.working(number)?;
-            Ok::<_, Error>(Plan {
+            let plan = Plan {
                 env: Arc::clone(&room.env),
                 secrets: Arc::clone(&room.secrets),
                 cwd: room.cwd.clone(),
@@ -182,15 +193,16 @@ impl Fake {
                 files: lock(&room.files).clone(),
                 labels: request.labels.clone(),
                 lifetime: request.lifetime.unwrap_or(Spec::LIFETIME),
-            })
+            };
+            Ok::<_, Error>((plan, alone))
         })?;
-        self.deliver(plan, attempt, call, Operation::Fork).await
+        let made = self.deliver(plan, Vec::new(), attempt, call, Operation::Fork).await?;
+        Ok(if alone { made } else { made.facts(self.info().absent(Capability::Services, NOT_COPIED)) })
     }
 
     async fn make(&self, spec: &Spec, attempt: &Attempt, call: Number) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
         self.ask(Operation::Create).await?;
-        let users = Arc::clone(&lock(&kernel.catalogue).users);
         let origin = match &spec.snapshot {
             Some(id) => kernel.with(|state, _| {
                 state.snapshots.get(id).map(|kept| kept.origin.clone()).ok_or_else(|| no_snapshot(id))
@@ -201,14 +213,25 @@ impl Fake {
                 Origin { tree, env: image.env, cwd: image.cwd, user: image.user }
             }
         };
-        let named = spec.user.as_deref().unwrap_or(&origin.user);
+        let (user, cwd) = (spec.user.as_deref(), spec.cwd.as_deref());
+        let asked = Outfit { user, cwd, env: &spec.env, secrets: &spec.secrets };
+        let plan = self.plan(origin, &asked, facts::in_force(&spec.resources), spec)?;
+        let services = self.plan_services(spec)?;
+        kernel.trouble(Operation::Create, 2).await?;
+        self.deliver(plan, services, attempt, call, Operation::Create).await
+    }
+
+    /// A sandbox, or a service, of this origin.
+    pub(crate) fn plan(&self, origin: Origin, asked: &Outfit<'_>, resources: Resources, spec: &Spec) -> Result<Plan> {
+        let kernel = self.kernel();
+        let users = Arc::clone(&lock(&kernel.catalogue).users);
+        let named = asked.user.unwrap_or(&origin.user);
         let user = User::find(&users, named).ok_or_else(|| unknown_user(named))?;
-        let cwd = join("/", spec.cwd.as_deref().unwrap_or(&origin.cwd));
+        let cwd = join("/", asked.cwd.unwrap_or(&origin.cwd));
         let mut env = origin.env;
         env.entry("HOME".into()).or_insert_with(|| user.home.to_string());
-        env.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.clone())));
-        env.retain(|name, _| !spec.secrets.contains_key(name));
-        let resources = facts::in_force(&spec.resources);
+        env.extend(asked.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+        env.retain(|name, _| !asked.secrets.contains_key(name));
         let disk = resources.get(Resource::Disk).map_or(u64::MAX, |amount| amount.value);
         let mut files = Fs::new(origin.tree, disk);
         if files.enter(&cwd, user.who()).is_err() {
@@ -219,16 +242,15 @@ impl Fake {
         }
         let (network, labels) = (spec.effective_network().clone(), spec.labels.clone());
         let lifetime = spec.effective_lifetime();
-        let (env, secrets) = (Arc::new(env), Arc::new(spec.secrets.clone()));
-        let plan = Plan { env, secrets, cwd, user, users, network, resources, files, labels, lifetime };
-        kernel.trouble(Operation::Create, 2).await?;
-        self.deliver(plan, attempt, call, Operation::Create).await
+        let (env, secrets) = (Arc::new(env), Arc::new(asked.secrets.clone()));
+        Ok(Plan { env, secrets, cwd, user, users, network, resources, files, labels, lifetime })
     }
 
     /// The last two steps of an operation that makes a sandbox.
     async fn deliver(
         &self,
         plan: Plan,
+        services: Vec<Planned>,
         attempt: &Attempt,
         call: Number,
         operation: Operation,
@@ -236,7 +258,7 @@ impl Fake {
         let kernel = self.kernel();
         let made = match attempt.is_repeated().then(|| self.made_before(attempt)).flatten() {
             Some(made) => made,
-            None => self.furnish(plan, attempt)?,
+            None => self.furnish(plan, services, attempt)?,
         };
         lock(&kernel.double).calls.made(call, &made.id);
         kernel.trouble(operation, operation.steps() - 1).await?;
@@ -251,66 +273,86 @@ impl Fake {
         self.kernel().trouble(operation, 1).await
     }
 
-    /// The sandbox that an earlier try of the same create has made, whose answer was lost.
+    /// The sandbox that an earlier try of the same create has made, with its services, whose answer was lost.
     fn made_before(&self, attempt: &Attempt) -> Option<Made<FakeSandbox>> {
         let kernel = self.kernel();
         let (number, id, cwd) = kernel.act(|state, _| {
-            let (number, room) = state.rooms.iter().find(|(_, room)| room.marker == attempt.marker())?;
+            let (number, room) = state.sandboxes().find(|(_, room)| room.marker == attempt.marker())?;
             Some((*number, room.id.clone(), room.cwd.clone()))
         })?;
         let id = attempt.claim(id);
         attempt.tasks().spawn(lead(Arc::clone(kernel)));
-        Some(Made::new(id, FakeSandbox::attached(kernel, number)).cwd(cwd))
+        let mut made = Made::new(id, FakeSandbox::attached(kernel, number)).cwd(cwd);
+        made.services = beside::reached(kernel, number);
+        made.services.values().for_each(|service| drop(attempt.claim(service.id.clone())));
+        Some(made)
     }
 
-    /// Makes it; nobody owns it yet.
-    fn furnish(&self, plan: Plan, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
+    /// Makes it, and what runs beside it; nobody owns it yet.
+    fn furnish(&self, plan: Plan, services: Vec<Planned>, attempt: &Attempt) -> Result<Made<FakeSandbox>> {
         let kernel = self.kernel();
         let cwd = plan.cwd.clone();
-        let (number, id) = kernel.act(|state, _| {
-            if state.quota.is_some_and(|most| state.rooms.len() >= most) {
-                return Err(Error::new(ErrorKind::QuotaExceeded, format!("{} sandboxes live", state.rooms.len()))
+        let number = kernel.act(|state, _| {
+            let live = state.sandboxes().count();
+            if state.quota.is_some_and(|most| live >= most) {
+                return Err(Error::new(ErrorKind::QuotaExceeded, format!("{live} sandboxes live"))
                     .with_hint("end one of them, or raise the quota with `World::set_quota`")
                     .applied(false));
             }
-            state.last_room += 1;
-            let number = state.last_room;
-            let id = id_of(number);
-            let room = Room {
-                id: id.clone(),
-                labels: plan.labels,
-                marker: attempt.marker().to_string(),
-                env: plan.env,
-                secrets: plan.secrets,
-                cwd: plan.cwd,
-                user: plan.user,
-                users: plan.users,
-                link: Link::new(number, plan.network),
-                ports: BTreeMap::new(),
-                resources: plan.resources,
-                created: state.timers.now(),
-                lifetime: state.timers.set(state.lifetime(plan.lifetime), Timer::Lifetime(number)),
-                files: state.files_of_all().unwrap_or_else(|| Arc::new(Mutex::new(plan.files))),
-                processes: BTreeMap::new(),
-                zombies: BTreeMap::new(),
-                last_pid: 1,
-                commands: BTreeMap::new(),
-                ended: VecDeque::new(),
-                pipes: BTreeMap::new(),
-                number: 0,
-                memory: 0,
-                freezer: Freezer::default(),
-                stopped: false,
-                gone: Vec::new(),
-            };
-            state.rooms.insert(number, room);
-            Ok((number, id))
+            Ok(state.move_in(plan, attempt.marker(), None))
         })?;
-        let id = attempt.claim(id);
+        let id = attempt.claim(id_of(number));
         attempt.tasks().spawn(lead(Arc::clone(kernel)));
-        Ok(Made::new(id, FakeSandbox::attached(kernel, number)).cwd(cwd))
+        let made = Made::new(id, FakeSandbox::attached(kernel, number)).cwd(cwd);
+        let services = self.furnish_services(number, services, attempt)?;
+        Ok(services.into_iter().fold(made, |made, (name, service)| made.service(name, service)))
     }
 }
+
+impl State {
+    /// A room for a sandbox, or for a service beside one.
+    pub(crate) fn move_in(&mut self, plan: Plan, marker: &str, beside: Option<Beside>) -> u64 {
+        self.last_room += 1;
+        let number = self.last_room;
+        // A service ends with its sandbox, which has a lifetime.
+        let lifetime = self.lifetime(plan.lifetime);
+        let is_open = beside.is_some() && self.lie == Some(Lie::ServicesHaveAnOpenNetwork);
+        let network = if is_open { NetworkPolicy::Open } else { plan.network };
+        let lifetime = beside.is_none().then(|| self.timers.set(lifetime, Timer::Lifetime(number)));
+        let room = Room {
+            id: id_of(number),
+            labels: plan.labels,
+            marker: marker.to_string(),
+            env: plan.env,
+            secrets: plan.secrets,
+            cwd: plan.cwd,
+            user: plan.user,
+            users: plan.users,
+            link: Link::new(number, network),
+            ports: BTreeMap::new(),
+            resources: plan.resources,
+            created: self.timers.now(),
+            lifetime,
+            files: self.files_of_all().unwrap_or_else(|| Arc::new(Mutex::new(plan.files))),
+            processes: BTreeMap::new(),
+            zombies: BTreeMap::new(),
+            last_pid: 1,
+            commands: BTreeMap::new(),
+            ended: VecDeque::new(),
+            pipes: BTreeMap::new(),
+            number: 0,
+            memory: 0,
+            freezer: Freezer::default(),
+            stopped: false,
+            beside,
+            gone: Vec::new(),
+        };
+        self.rooms.insert(number, room);
+        number
+    }
+}
+
+const NOT_COPIED: &str = "a copy has none of the services of its source";
 
 fn no_snapshot(id: &SnapshotId) -> Error {
     Error::new(ErrorKind::NotFound, format!("no snapshot `{id}`"))
@@ -321,8 +363,9 @@ pub(crate) fn unknown_user(name: &str) -> Error {
     Error::invalid(format!("no user `{name}` in the sandbox")).with_hint("use `root`, `nobody`, `app`, or a uid")
 }
 
-/// The number of a sandbox that is there, or has been.
+/// The number of a sandbox that is there, or has been. A service is none.
 fn known(state: &State, id: &SandboxId) -> Result<u64> {
-    let there = |number: &u64| (1..=state.last_room).contains(number);
+    let is_service = |number: &u64| state.rooms.get(number).is_some_and(|room| room.beside.is_some());
+    let there = |number: &u64| (1..=state.last_room).contains(number) && !is_service(number);
     number(id).filter(there).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no sandbox `{id}`")))
 }

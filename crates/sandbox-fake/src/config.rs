@@ -119,19 +119,35 @@ impl Drop for Owner {
 impl World {
     /// How many sandboxes live.
     pub fn count(&self) -> usize {
-        self.kernel().with(|state, _| state.rooms.len())
+        self.kernel().with(|state, _| state.sandboxes().count())
     }
 
     /// How many sandboxes live that have all these labels.
     pub fn count_labelled(&self, labels: &BTreeMap<String, String>) -> usize {
         let mut query = Query::new();
         query.labels.clone_from(labels);
-        self.kernel().with(|state, _| state.rooms.values().filter(|room| query.fits(&room.labels)).count())
+        self.kernel().with(|state, _| state.sandboxes().filter(|(_, room)| query.fits(&room.labels)).count())
+    }
+
+    /// How many services live, of sandboxes that have all these labels; a service whose sandbox has ended counts.
+    pub fn count_services(&self, labels: &BTreeMap<String, String>) -> usize {
+        let mut query = Query::new();
+        query.labels.clone_from(labels);
+        let is_one = |room: &&Room| room.beside.is_some() && query.fits(&room.labels);
+        self.kernel().with(|state, _| state.rooms.values().filter(is_one).count())
     }
 
     /// The sandboxes that live, in the order in which they were made.
     pub fn sandboxes(&self) -> Vec<SandboxId> {
-        self.kernel().with(|state, _| state.rooms.values().map(|room| room.id.clone()).collect())
+        self.kernel().with(|state, _| state.sandboxes().map(|(_, room)| room.id.clone()).collect())
+    }
+
+    /// The services of a sandbox that live, by name. They are no sandboxes of [`sandboxes`](Self::sandboxes), but whatever
+    /// takes an id here takes theirs.
+    pub fn services(&self, id: &SandboxId) -> BTreeMap<String, SandboxId> {
+        let Some(sandbox) = number(id) else { return BTreeMap::new() };
+        let all = self.kernel().with(|state, _| state.services(sandbox));
+        all.into_iter().map(|(name, (_, id))| (name, id)).collect()
     }
 
     /// Sets how many sandboxes may live at once; one more is `quota-exceeded`. `None` is no bound.
@@ -160,7 +176,7 @@ impl World {
         self.look(id, |room| room.resources.clone())
     }
 
-    /// Ends a sandbox behind the adapter's back, as its provider might. False where it does not live.
+    /// Ends a sandbox, or a service alone, behind the adapter's back, as its provider might. False where it does not live.
     pub fn expire(&self, id: &SandboxId) -> bool {
         let kernel = self.kernel();
         kernel.with(|state, after| {

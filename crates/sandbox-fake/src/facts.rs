@@ -58,6 +58,7 @@ pub(crate) fn info() -> Facts {
         Watch,
         IdempotentCreate,
         SecretStore,
+        Services,
     ];
     Facts::new("fake")
         .native(native)

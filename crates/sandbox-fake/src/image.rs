@@ -27,6 +27,8 @@ pub struct Image {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) cwd: String,
     pub(crate) user: String,
+    /// What a service of it runs.
+    pub(crate) command: Option<Vec<String>>,
     files: Vec<(String, Bytes, u32)>,
 }
 
@@ -37,6 +39,7 @@ impl Image {
             env: [("PATH".to_string(), PATH.to_string())].into(),
             cwd: "/".into(),
             user: "root".into(),
+            command: None,
             files: Vec::new(),
         }
     }
@@ -56,6 +59,13 @@ impl Image {
     /// Sets its user: `root`, `nobody`, `app`, or a uid.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = user.into();
+        self
+    }
+
+    /// Sets the main program of a [service](sandbox_core::Service) that names none of its own. Without one, such a service is
+    /// there and runs nothing.
+    pub fn command(mut self, argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.command = Some(argv.into_iter().map(Into::into).collect());
         self
     }
 

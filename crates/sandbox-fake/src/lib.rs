@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+mod beside;
 mod clock;
 mod config;
 mod double;

@@ -35,7 +35,7 @@ use std::{
 pub struct FakeSandbox {
     kernel: Arc<Kernel>,
     room: u64,
-    id: SandboxId,
+    pub(crate) id: SandboxId,
     owner: AtomicBool,
 }
 
@@ -85,7 +85,7 @@ impl FakeSandbox {
         Ok((call, number))
     }
 
-    fn launch(&self, call: &RunCall) -> Result<Launch> {
+    pub(crate) fn launch(&self, call: &RunCall) -> Result<Launch> {
         let (files, user, env) = self.kernel.with(|state, _| {
             let room = state.room(self.room)?;
             let user = room.user(&call.user).ok_or_else(|| unknown_user(&call.user))?;
@@ -186,10 +186,10 @@ impl Instance for FakeSandbox {
     async fn extend(&self, request: &Extend) -> Result<()> {
         self.kernel.act(|state, _| {
             let before = state.room(self.room)?.lifetime;
-            state.cancel(&before);
+            before.iter().for_each(|key| state.cancel(key));
             let lifetime = state.timers.set(state.lifetime(request.lifetime), Timer::Lifetime(self.room));
             let room = state.room(self.room)?;
-            room.lifetime = lifetime;
+            room.lifetime = Some(lifetime);
             if let Some(expires) = room.labels.get_mut(labels::EXPIRES) {
                 *expires = request.expires.to_string();
             }

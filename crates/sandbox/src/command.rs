@@ -51,6 +51,11 @@ impl Command {
         Self::new("/bin/sh").arg("-c").arg(text)
     }
 
+    /// The program and its arguments.
+    pub fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.argv.push(arg.into());

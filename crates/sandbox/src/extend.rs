@@ -1,10 +1,6 @@
 //! Another end for a live sandbox.
 
-use crate::{
-    Sandbox,
-    phase::asked,
-    validate::{self, need},
-};
+use crate::{Sandbox, phase::asked, validate};
 use sandbox_core::{Capability, Extend, Result};
 use std::{
     sync::Arc,
@@ -27,7 +23,7 @@ impl Sandbox {
     pub async fn extend(&self, lifetime: Duration) -> Result<()> {
         let lease = self.lease()?;
         let stamp = lease.stamp("extend");
-        need(&lease.facts, Capability::Extend).map_err(&stamp)?;
+        lease.need(Capability::Extend).map_err(&stamp)?;
         validate::extension(lifetime, lease.born.map_or(Duration::ZERO, |born| born.elapsed()), &lease.facts)
             .map_err(&stamp)?;
         let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());

@@ -2,12 +2,14 @@
 
 use crate::{
     again,
+    closer::Closer,
     engine::{Held, Orphan, Spawner, done},
     erase::{DynInstance, DynMade},
     life::Life,
+    service::Beside,
 };
 use sandbox_core::{
-    Attempt, Caller, Error, ErrorKind, Facts, ForkSandbox, NetworkPolicy, Result, SandboxId, Spec, labels,
+    Attempt, Caller, Error, ErrorKind, Facts, ForkSandbox, NetworkPolicy, Result, SandboxId, Service, Spec, labels,
 };
 use std::{
     collections::BTreeMap,
@@ -29,7 +31,7 @@ pub(crate) fn create(
     source: Option<SandboxId>,
 ) -> oneshot::Receiver<Result<Box<Lease>>> {
     let (mut answer, made) = oneshot::channel();
-    let (s, life, caller) = (Arc::clone(s), Life::new(true), Arc::new(Caller::default()));
+    let (s, life, caller) = (Arc::clone(s), Life::new(Life::SANDBOX, true), Arc::new(Caller::default()));
     let attempt = Attempt::new(marker(), Arc::clone(&caller), life.tasks(&s.workers));
     if facts.has(sandbox_core::Capability::Labels) {
         stamp(&mut spec, attempt.marker());
@@ -57,7 +59,8 @@ pub(crate) fn create(
                 };
                 let lifetime = Some(spec.effective_lifetime());
                 let command_timeout = spec.effective_command_timeout();
-                let terms = Terms { facts, labels, command_timeout, lifetime, network: spec.network, cwd: spec.cwd };
+                let Spec { network, cwd, services, .. } = spec;
+                let terms = Terms { facts, labels, command_timeout, lifetime, network, cwd, services };
                 Ok(Lease::new(&s, made, life, terms))
             }
         });
@@ -83,13 +86,13 @@ pub(crate) fn create(
         };
         let made = done(told);
         // A lease that is refused is a duty too.
-        let kept = made.as_ref().ok().map(|(lease, _)| lease.id.clone());
+        let kept = made.as_ref().map_or_else(|_| Vec::new(), |(lease, _)| lease.ids());
         let doubt = made.as_ref().err().is_none_or(Error::may_have_applied);
         if made.is_err() {
             life.dismiss();
         }
         let (weak, marker) = (Arc::downgrade(&s), attempt.marker().to_string()); // Adapters may keep an attempt.
-        attempt.settle(kept.as_ref(), move |claim| {
+        attempt.settle(&kept, move |claim| {
             let Some(s) = weak.upgrade() else { return };
             let (marker, labels) = (marker.clone(), Arc::clone(&labels));
             let s2 = Arc::clone(&s);
@@ -109,13 +112,19 @@ pub(crate) fn create(
 
 /// Reaches a sandbox that is there already.
 pub(crate) async fn attach(s: &Arc<Spawner>, id: SandboxId) -> Result<Box<Lease>> {
-    let (s2, life) = (Arc::clone(s), Life::new(false));
+    let (s2, life) = (Arc::clone(s), Life::new(Life::SANDBOX, false));
     s.operate("an attach", None, async move {
         s2.open()?;
         let made = s2.backend.get().attach(&id, &life.tasks(&s2.workers)).await?;
-        let facts = Arc::clone(&s2.facts);
-        let command_timeout = Spec::COMMAND_TIMEOUT;
-        let terms = Terms { facts, labels: Arc::default(), command_timeout, lifetime: None, network: None, cwd: None };
+        let terms = Terms {
+            facts: Arc::clone(&s2.facts),
+            labels: Arc::default(),
+            command_timeout: Spec::COMMAND_TIMEOUT,
+            lifetime: None,
+            network: None,
+            cwd: None,
+            services: BTreeMap::new(),
+        };
         let (lease, fit) = Lease::new(&s2, made, life, terms);
         fit.map(|()| lease)
     })
@@ -176,9 +185,21 @@ struct Terms {
     lifetime: Option<Duration>,
     network: Option<NetworkPolicy>,
     cwd: Option<String>,
+    /// Those that were asked for.
+    services: BTreeMap<String, Service>,
 }
 
-/// The duty to end one sandbox, made in the expression that receives it.
+/// Where a lease stands among others.
+struct Kin {
+    beside: Option<Beside>,
+    /// The life of the sandbox that it is a service of.
+    of: Option<Arc<Life>>,
+    services: BTreeMap<String, Arc<Lease>>,
+    /// The working directory that was asked for.
+    cwd: Option<String>,
+}
+
+/// The duty to end one sandbox, made in the expression that receives it; or, of a service, what it takes to work in it.
 pub(crate) struct Lease {
     pub(crate) id: SandboxId,
     pub(crate) facts: Arc<Facts>,
@@ -196,17 +217,48 @@ pub(crate) struct Lease {
     pub(crate) instance: Arc<Held<Box<dyn DynInstance>>>,
     pub(crate) life: Arc<Life>,
     pub(crate) spawner: Arc<Spawner>,
-    labels: Arc<BTreeMap<String, String>>,
+    /// What runs beside it.
+    pub(crate) services: BTreeMap<String, Arc<Self>>,
+    /// Of a service.
+    pub(crate) beside: Option<Beside>,
+    closer: Arc<Closer>,
+    /// What its adapter claims that it may not.
+    beyond: Vec<String>,
 }
 
 impl Lease {
     /// With it comes whether it can be handed over.
-    fn new(s: &Arc<Spawner>, made: DynMade, life: Arc<Life>, terms: Terms) -> (Box<Self>, Result<()>) {
-        let instance = Arc::new(s.workers.hold(made.instance));
-        let beyond = made.facts.as_ref().map_or_else(Vec::new, |own| own.beyond(&terms.facts));
-        let facts = made.facts.map_or_else(|| Arc::clone(&terms.facts), |own| Arc::new(terms.facts.narrowed(&own)));
+    fn new(s: &Arc<Spawner>, mut made: DynMade, life: Arc<Life>, terms: Terms) -> (Box<Self>, Result<()>) {
         if let Some(at) = terms.lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime)) {
             life.expire(at);
+        }
+        let lifetime = Arc::new(Mutex::new(terms.lifetime.unwrap_or(Duration::MAX)));
+        let services = std::mem::take(&mut made.services).into_iter().map(|(name, service)| {
+            let beside = Some(Beside::new(&name, &made.id));
+            let cwd = terms.services.get(&name).and_then(|asked| asked.cwd.clone());
+            let kin = Kin { beside, of: Some(Arc::clone(&life)), services: BTreeMap::new(), cwd };
+            (name, Arc::new(Self::of(s, service, Life::new(Life::SERVICE, false), &terms, &lifetime, kin)))
+        });
+        let services = services.collect();
+        let kin = Kin { beside: None, of: None, services, cwd: terms.cwd.clone() };
+        let lease = Box::new(Self::of(s, made, life, &terms, &lifetime, kin));
+        let fit = lease.fit(&terms);
+        (lease, fit)
+    }
+
+    fn of(
+        s: &Arc<Spawner>,
+        made: DynMade,
+        life: Arc<Life>,
+        terms: &Terms,
+        lifetime: &Arc<Mutex<Duration>>,
+        mut kin: Kin,
+    ) -> Self {
+        let instance = Arc::new(s.workers.hold(made.instance));
+        let beyond = made.facts.as_ref().map_or_else(Vec::new, |own| own.beyond(&terms.facts));
+        let mut facts = made.facts.map_or_else(|| Arc::clone(&terms.facts), |own| Arc::new(terms.facts.narrowed(&own)));
+        if let Some(beside) = &mut kin.beside {
+            facts = Arc::new(beside.narrow(&facts));
         }
         life.tasks(&s.workers).spawn({
             let (instance, life) = (Arc::clone(&instance), Arc::downgrade(&life));
@@ -215,47 +267,65 @@ impl Lease {
                 let _ = life.upgrade().map(|life| life.leave(error));
             }
         });
-        let lease = Box::new(Self {
+        let closer = Arc::new(Closer {
+            spawner: Arc::clone(s),
+            id: made.id.clone(),
+            life: Arc::clone(&life),
+            labels: Arc::clone(&terms.labels),
+            of: kin.of,
+            services: kin.services.values().map(|service| Arc::clone(&service.closer)).collect(),
+        });
+        closer.attend();
+        Self {
             id: made.id,
             facts,
-            cwd: made.cwd.or(terms.cwd).unwrap_or_else(|| "/".into()),
+            cwd: made.cwd.or(kin.cwd).unwrap_or_else(|| "/".into()),
             ids: Mutex::new(made.ids),
             command_timeout: terms.command_timeout,
-            lifetime: Arc::new(Mutex::new(terms.lifetime.unwrap_or(Duration::MAX))),
-            network: Arc::new(Mutex::new(terms.network)),
+            lifetime: Arc::clone(lifetime),
+            network: Arc::new(Mutex::new(terms.network.clone())),
             born: terms.lifetime.map(|_| Instant::now()),
             instance,
             life,
             spawner: Arc::clone(s),
-            labels: terms.labels,
-        });
-        lease.attend();
-        let fit = lease.fit(&beyond);
-        (lease, fit)
+            services: kin.services,
+            beside: kin.beside,
+            closer,
+            beyond,
+        }
     }
 
-    fn fit(&self, beyond: &[String]) -> Result<()> {
+    fn fit(&self, terms: &Terms) -> Result<()> {
         self.spawner.admit(&self.life)?;
-        crate::validate::absolute(&self.cwd, "the working directory of the sandbox")
+        if let Some(missing) = terms.services.keys().find(|name| !self.services.contains_key(*name)) {
+            let message = format!("the sandbox was made without its service `{missing}`");
+            return Err(
+                Error::new(ErrorKind::Internal, message).with_hint("the adapter hands it over by `Made::service`")
+            );
+        }
+        std::iter::once(self).chain(self.services.values().map(|service| &**service)).try_for_each(Self::is_honest)
+    }
+
+    fn is_honest(&self) -> Result<()> {
+        let service = self.beside.as_ref().map(|beside| format!("service `{}`", beside.name));
+        let what = service.as_deref().unwrap_or("the sandbox");
+        crate::validate::absolute(&self.cwd, &format!("the working directory of {what}"))
             .map_err(|error| error.with_kind(ErrorKind::Internal).with_hint("the adapter's `Made::cwd` is absolute"))?;
-        if beyond.is_empty() {
+        if self.beyond.is_empty() {
             return Ok(());
         }
-        let message = format!("the sandbox claims more than its backend has: {}", beyond.join(", "));
+        let message = format!("{what} claims more than its backend has: {}", self.beyond.join(", "));
         Err(Error::new(ErrorKind::Internal, message).with_hint("the adapter's facts may only narrow"))
     }
 
-    /// Ends the sandbox, also where it was left before. Needs no runtime.
-    pub(crate) fn end(&self, reason: Error) {
-        if self.life.end(reason) {
-            self.attend();
-        }
+    /// Its id and those of its services.
+    fn ids(&self) -> Vec<SandboxId> {
+        std::iter::once(&self.id).chain(self.services.values().map(|service| &service.id)).cloned().collect()
     }
 
-    /// One closer: it waits for a reason.
-    fn attend(&self) {
-        let closer = live(Arc::clone(&self.spawner), self.id.clone(), Arc::clone(&self.life), Arc::clone(&self.labels));
-        self.spawner.watch(format!("sandbox {}", self.id), closer);
+    /// Ends it, also where it was left before. Needs no runtime.
+    pub(crate) fn end(&self, reason: Error) {
+        self.closer.end(reason);
     }
 
     /// The same error, with what is known here.
@@ -267,19 +337,5 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.life.leave(Error::new(ErrorKind::Gone, "nobody holds this sandbox any more"));
-    }
-}
-
-/// The one closer: waits for a reason, then ends the commands, the sandbox and its tasks, in this order.
-async fn live(s: Arc<Spawner>, id: SandboxId, life: Arc<Life>, labels: Arc<BTreeMap<String, String>>) {
-    life.ending().await;
-    let _ = timeout(s.limits.tell, life.deserted()).await;
-    loop {
-        let destroy = life.is_to_be_destroyed();
-        let result = if destroy { s.end(&id, &labels).await } else { Ok(()) };
-        life.dismiss();
-        if life.finish(result, destroy) {
-            return;
-        }
     }
 }

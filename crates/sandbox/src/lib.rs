@@ -3,6 +3,7 @@
 mod again;
 mod capture;
 mod client;
+mod closer;
 mod command;
 mod dsn;
 mod engine;
@@ -18,6 +19,7 @@ mod process;
 mod ready;
 mod registry;
 mod sandbox;
+mod service;
 mod snapshot;
 mod sweep;
 mod validate;
@@ -35,7 +37,7 @@ pub use sandbox_core::{
     Error, ErrorKind, Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed,
     ListedSnapshot, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, ProcessId,
     Provider, PtySize, Query, Ready, Reattach, Replay, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId,
-    Secret, SetMeta, Signal, SnapshotId, Spec, Status, Support, TakeSnapshot, WatchDir, WriteFile, labels,
+    Secret, Service, SetMeta, Signal, SnapshotId, Spec, Status, Support, TakeSnapshot, WatchDir, WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};
 

@@ -26,6 +26,8 @@ pub(crate) struct Life {
 
 #[derive(Default)]
 struct State {
+    /// What it is the life of.
+    what: &'static str,
     /// Close, last handle, escalation, death: whoever is first.
     reason: Option<Error>,
     /// Whether the sandbox itself is ended too, or left as it is.
@@ -76,9 +78,12 @@ impl Phase {
 }
 
 impl Life {
-    pub(crate) fn new(owned: bool) -> Arc<Self> {
+    pub(crate) const SANDBOX: &'static str = "the sandbox";
+    pub(crate) const SERVICE: &'static str = "the service";
+
+    pub(crate) fn new(what: &'static str, owned: bool) -> Arc<Self> {
         Arc::new(Self {
-            state: watch::Sender::default(),
+            state: watch::Sender::new(State { what, ..State::default() }),
             owned: owned.into(),
             crew: Mutex::new(Some(JoinSet::new())),
             shift: Arc::default(),
@@ -256,17 +261,15 @@ impl Life {
 
 impl State {
     fn alive(&self) -> Result<()> {
-        self.reason.clone().map_or(Ok(()), |reason| Err(gone(reason)))
+        let Some(reason) = self.reason.clone() else { return Ok(()) };
+        let message = format!("{} has ended: {}", self.what, reason.message());
+        Err(Error::new(ErrorKind::Gone, message).with_source(reason))
     }
 
     fn check(&self) -> Result<()> {
         self.alive()?;
         self.phase.check()
     }
-}
-
-fn gone(reason: Error) -> Error {
-    Error::new(ErrorKind::Gone, format!("the sandbox has ended: {}", reason.message())).with_source(reason)
 }
 
 /// One command's place in its sandbox.

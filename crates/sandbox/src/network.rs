@@ -1,10 +1,6 @@
 //! The network of a live sandbox.
 
-use crate::{
-    Sandbox,
-    phase::asked,
-    validate::{self, need},
-};
+use crate::{Sandbox, phase::asked, validate};
 use sandbox_core::{
     Capability, Destination, Endpoint, Error, ListDestinations, NetworkPolicy, OpenPort, Result, SetNetwork,
 };
@@ -25,7 +21,7 @@ impl Sandbox {
     pub async fn set_network(&self, policy: NetworkPolicy) -> Result<()> {
         let lease = self.lease()?;
         let stamp = lease.stamp("network");
-        need(&lease.facts, Capability::DynamicNetwork).map_err(&stamp)?;
+        lease.need(Capability::DynamicNetwork).map_err(&stamp)?;
         validate::network(&policy, &lease.facts).map_err(&stamp)?;
         let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
         let current = Arc::clone(&lease.network);
@@ -57,7 +53,7 @@ impl Sandbox {
     pub async fn port(&self, port: u16) -> Result<Endpoint> {
         let lease = self.lease()?;
         let stamp = lease.stamp("port");
-        need(&lease.facts, Capability::Ports).map_err(&stamp)?;
+        lease.need(Capability::Ports).map_err(&stamp)?;
         if port == 0 {
             let error = Error::invalid("port 0").with_hint("name the port that a program in the sandbox listens at");
             return Err(stamp(error));
@@ -80,7 +76,7 @@ impl Sandbox {
     pub async fn destinations(&self) -> Result<Vec<Destination>> {
         let lease = self.lease()?;
         let stamp = lease.stamp("destinations");
-        need(&lease.facts, Capability::Learn).map_err(&stamp)?;
+        lease.need(Capability::Learn).map_err(&stamp)?;
         lease.life.check_alive().map_err(&stamp)?;
         let instance = Arc::clone(&lease.instance);
         let work = async move { instance.get().destinations(&ListDestinations::new()).await };

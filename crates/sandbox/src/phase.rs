@@ -5,7 +5,6 @@ use crate::{
     engine::{Held, Spawner, done},
     erase::DynInstance,
     life::{Life, Phase},
-    validate::need,
 };
 use sandbox_core::{Boxed, Capability, Error, ErrorKind, Pause, Restart, Result, Resume, Stop};
 use std::{future::Future, sync::Arc};
@@ -90,7 +89,7 @@ impl Sandbox {
         ask: Ask,
     ) -> Result<()> {
         let lease = self.lease()?;
-        need(&lease.facts, needed).map_err(lease.stamp(operation))?;
+        lease.need(needed).map_err(lease.stamp(operation))?;
         let (s, life, instance) = (Arc::clone(&lease.spawner), Arc::clone(&lease.life), Arc::clone(&lease.instance));
         self.carried_out(operation, async move {
             life.phase().turns_to(over)?;

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// A sandbox. Clones share it; it ends with the last of them (a [`Process`] counts) or with [`close`](Self::close). One that
+/// A sandbox. Clones share it; it ends with the last of them (a [`Process`] counts, and a [service](Self::service)) or with [`close`](Self::close). One that
 /// was [attached](crate::Client::attach) ends with `close` alone.
 #[derive(Clone)]
 #[must_use = "the sandbox ends with its last handle"]
@@ -21,15 +21,24 @@ pub struct Sandbox {
 }
 
 struct Shared {
-    lease: Box<Lease>,
+    lease: Arc<Lease>,
+    /// The sandbox that it is a service of.
+    _of: Option<Arc<Self>>,
     /// Dropped after the lease: the last holder waits.
     engine: Arc<Engine>,
 }
 
 impl Sandbox {
     pub(crate) fn new(lease: Box<Lease>, engine: &Arc<Engine>) -> Self {
-        let shared = Shared { lease, engine: Arc::clone(engine) };
+        let shared = Shared { lease: Arc::from(lease), _of: None, engine: Arc::clone(engine) };
         Self { shared: Here::new(Arc::new(shared)), overrides: Arc::default() }
+    }
+
+    /// A service of it.
+    pub(crate) fn beside(&self, lease: Arc<Lease>) -> Result<Self> {
+        let of = Arc::clone(self.shared.get()?);
+        let shared = Shared { lease, engine: Arc::clone(&of.engine), _of: Some(of) };
+        Ok(Self { shared: Here::new(Arc::new(shared)), overrides: Arc::default() })
     }
 
     /// Its id, as its provider knows it.
@@ -103,7 +112,8 @@ impl Sandbox {
         Files::new(self.clone())
     }
 
-    /// Ends the sandbox and all its commands. Idempotent; every caller can wait for it.
+    /// Ends the sandbox, all its commands and its services; a [service](Self::service) ends alone. Idempotent; every caller can
+    /// wait for it.
     ///
     /// # Errors
     ///
@@ -115,7 +125,8 @@ impl Sandbox {
     /// Once polled, the end goes on whoever waits.
     pub async fn close(&self) -> Result<()> {
         let lease = self.lease()?;
-        lease.end(Error::new(ErrorKind::Gone, "the sandbox was closed"));
+        let what = if lease.beside.is_some() { "the service was stopped" } else { "the sandbox was closed" };
+        lease.end(Error::new(ErrorKind::Gone, what));
         lease.life.ended().await.map_err(lease.stamp("close"))
     }
 
@@ -129,7 +140,7 @@ impl Sandbox {
     pub async fn detach(&self) -> Result<SandboxId> {
         let lease = self.lease()?;
         let stamp = lease.stamp("detach");
-        crate::validate::need(&lease.facts, Capability::Attach).map_err(&stamp)?;
+        lease.need(Capability::Attach).map_err(&stamp)?;
         lease.life.check().map_err(&stamp)?;
         if lease.facts.has(Capability::OwnerLease) {
             let instance = Arc::clone(&lease.instance);

@@ -32,9 +32,9 @@ impl Sandbox {
     pub async fn snapshot(&self, mut request: TakeSnapshot) -> Result<SnapshotId> {
         let lease = self.lease()?;
         let stamp = lease.stamp("snapshot");
-        need(&lease.facts, Capability::Snapshot).map_err(&stamp)?;
+        lease.need(Capability::Snapshot).map_err(&stamp)?;
         if !request.labels.is_empty() {
-            need(&lease.facts, Capability::SnapshotList).map_err(&stamp)?;
+            lease.need(Capability::SnapshotList).map_err(&stamp)?;
             validate::labels(&request.labels).map_err(&stamp)?;
         }
         let marker = lease::marker();
@@ -92,7 +92,7 @@ impl Sandbox {
     pub async fn fork(&self, request: ForkSandbox) -> Result<Self> {
         let lease = self.lease()?;
         let stamp = lease.stamp("fork");
-        need(&lease.facts, Capability::Fork).map_err(&stamp)?;
+        lease.need(Capability::Fork).map_err(&stamp)?;
         lease.life.check().map_err(&stamp)?;
         lease.spawner.open().map_err(&stamp)?;
         // The policy is the source's, and was checked with it.

@@ -51,6 +51,7 @@ mod reattach;
 mod repeat;
 mod run;
 mod secrets;
+mod services;
 mod signals;
 mod stream;
 mod timeout;
@@ -76,6 +77,7 @@ pub(crate) static AREAS: &[&[Row]] = &[
     reattach::ROWS,
     files::ROWS,
     network::ROWS,
+    services::ROWS,
     isolation::ROWS,
     secrets::ROWS,
     errors::ROWS,

@@ -10,7 +10,8 @@ use crate::{
 };
 use bytes::Bytes;
 use sandbox::{
-    Command, ForkSandbox, NetworkPolicy, PtySize, Query, Sandbox, SetMeta, Signal, Spec, TakeSnapshot, WatchDir,
+    Command, ForkSandbox, NetworkPolicy, PtySize, Query, Sandbox, Service, SetMeta, Signal, Spec, TakeSnapshot,
+    WatchDir,
 };
 use sandbox_core::{Capability, Error, ErrorKind, Resources, Result};
 use std::{future::Future, time::Duration};
@@ -80,7 +81,7 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "an attach", attach).await?;
         }
         Pause | Ports | Snapshot | Fork | DynamicNetwork | StopStart | Extend | Run | StdinWhole | Stdin | KillOne
-        | Term | Signals | Pty | Reattach | User | Files | Tree | FileMeta | Watch => {
+        | Services | Term | Signals | Pty | Reattach | User | Files | Tree | FileMeta | Watch => {
             Box::pin(inside(cx, capability)).await?;
             return Ok(());
         }
@@ -150,6 +151,15 @@ async fn inside(cx: &Ctx, capability: Capability) -> Done {
             refused(cx, capability, "a create from a snapshot", create).await?;
             let now = (cx.meddling().calls(Point::Snapshot), cx.creates());
             ensure!(now == asked, "{capability}: the adapter was asked all the same");
+            return untouched(cx, &sandbox).await;
+        }
+        Services => {
+            let creates = cx.creates();
+            let spec = cx.spec().service("contract-refuses", Service::new("contract-image"));
+            let create = async { cx.client().create(spec).await.map(|sandbox| format!("{sandbox:?}")) };
+            refused(cx, capability, "a create with a service", create).await?;
+            ensure!(cx.creates() == creates, "{capability}: the adapter was asked all the same");
+            refused(cx, capability, "a service", async { sandbox.service("contract-refuses") }).await?;
             return untouched(cx, &sandbox).await;
         }
         Fork => {

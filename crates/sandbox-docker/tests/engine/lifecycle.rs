@@ -163,7 +163,7 @@ pub(crate) async fn cut_creates_leave_nothing(lab: Lab) {
         let cut = Duration::from_millis(round * 15);
         finished += u32::from(tokio::time::timeout(cut, lab.plain.create(&spec, &attempt)).await.is_ok());
         let ends = Arc::clone(&claims);
-        attempt.settle(None, move |claim| ends.lock().unwrap().push(claim));
+        attempt.settle(&[], move |claim| ends.lock().unwrap().push(claim));
         let claims = claims.lock().unwrap().clone();
         // As the engine does: what was only expected is destroyed until it stays quiet.
         for claim in claims {

@@ -13,7 +13,7 @@ use sandbox_core::{
     IsolationFact, Listed, ListedSnapshot, Made, NetworkPolicy, Page, Query, Replay, Resource, Result, SandboxId,
     SnapshotId, Spec, Tasks, labels,
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Liar {
@@ -37,6 +37,7 @@ impl Backend for Liar {
         let lies = &self.0;
         let labels = spec.labels.clone();
         let spec = changed(lies, spec);
+        lies.lose_services(true);
         let made = match lies.fault {
             // Nobody finds what an earlier try has made, and nobody claims it.
             Fault::RepeatMakesASecond if attempt.is_repeated() => {
@@ -79,6 +80,7 @@ impl Backend for Liar {
             }
             made => made?,
         };
+        lies.lose_services(false);
         match lies.fault {
             Fault::LeavesAThread => {
                 let thread = std::thread::Builder::new().name("sandbox-left".into());
@@ -130,8 +132,11 @@ impl Backend for Liar {
                 });
                 return Ok(());
             }
-            Fault::DestroyOfTheUnknownFails if !lies.fake.world().sandboxes().contains(id) => {
+            Fault::DestroyOfTheUnknownFails if lies.fake.world().labels(id).is_none() => {
                 return Err(Error::new(ErrorKind::NotFound, "there is no such sandbox"));
+            }
+            Fault::ServicesTakeTheirSandboxAlong => {
+                lies.taken_along(id).iter().for_each(|sandbox| lies.end(sandbox));
             }
             Fault::EndedStaysInTheList => {
                 if let Some(labels) = lies.fake.world().labels(id) {
@@ -201,6 +206,7 @@ impl Backend for Liar {
                 let listed = ended.filter(|(_, labels)| query.fits(labels)).map(|(id, labels)| Listed::new(id, labels));
                 page.items.extend(listed);
             }
+            Fault::ListShowsServices => page.items.extend(lies.listed_services(&query)),
             Fault::ListIsItsFirstPage => page.next = None,
             Fault::ListForgetsOurLabels => {
                 page.items.iter_mut().for_each(|one| one.labels.retain(|name, _| !name.starts_with(labels::RESERVED)));
@@ -253,14 +259,19 @@ impl Liar {
         if self.0.is(Fault::LabelsStayInTheAdapter) {
             lock(&self.0.labels).entry(made.id.clone()).or_insert_with(|| spec.labels.clone());
         }
-        let (lies, id, lifetime) = (Arc::clone(&self.0), made.id.clone(), spec.effective_lifetime());
-        made.map(|inner| LyingSandbox { inner, lies, id, lifetime, env: spec.env, tasks, attached })
+        let (whole, lifetime) = (made.id.clone(), spec.effective_lifetime());
+        self.with_services(made, attached).map(|inner| {
+            let (lies, id, tasks) = (Arc::clone(&self.0), inner.id.clone(), tasks.clone());
+            let env = if id == whole { spec.env.clone() } else { BTreeMap::new() };
+            LyingSandbox { inner, lies, id, lifetime, env, tasks, attached }
+        })
     }
 }
 
 /// The spec as the provider gets it.
 fn changed(lies: &Lies, spec: &Spec) -> Spec {
     let mut spec = spec.clone();
+    lies.change_services(&mut spec);
     match lies.fault {
         Fault::SpecEnvIsIgnored => spec.env.clear(),
         Fault::SpecUserIsIgnored => spec.user = None,

@@ -383,6 +383,27 @@ faults! {
     ChangesChangePlaces;
     /// The end of one watch is the end of all.
     WatchesEndTogether;
+
+    /// A service is another name for its sandbox.
+    ServicesAreTheirSandbox;
+    /// Environment, user and directory of the spec are those of its services too.
+    ServicesInheritTheSpec;
+    /// The services of one sandbox are reached from all.
+    ServicesAreEverybodys;
+    /// What services reach is under no policy.
+    ServicesHaveAnOpenNetwork;
+    /// The end of one service is the end of its sandbox.
+    ServicesTakeTheirSandboxAlong;
+    /// A service goes on when its main program has ended.
+    ServicesOutliveTheirProgram;
+    /// `destroy` leaves what runs beside the sandbox.
+    DestroyLeavesServices;
+    /// A create that fails says nothing of the services that it has made, and nobody ends them.
+    ServicesAreNotClaimed;
+    /// Whoever reaches a sandbox finds no services.
+    AttachForgetsServices;
+    /// Services are sandboxes of the list.
+    ListShowsServices;
 }
 
 impl std::fmt::Display for Fault {

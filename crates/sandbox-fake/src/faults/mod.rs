@@ -9,6 +9,7 @@ mod files;
 mod lifecycle;
 mod process;
 mod sandbox;
+mod services;
 mod transfer;
 mod watch;
 
@@ -64,6 +65,10 @@ impl Fake {
             Fault::KillReachesTheProgramAlone => Some(Lie::KillReachesTheProgramAlone),
             Fault::ZombiesStay => Some(Lie::ZombiesStay),
             Fault::TerminalsDoNotEcho => Some(Lie::TerminalsDoNotEcho),
+            Fault::DestroyLeavesServices => Some(Lie::DestroyLeavesServices),
+            Fault::ServicesOutliveTheirProgram => Some(Lie::ServicesOutliveTheirProgram),
+            Fault::ServicesAreEverybodys => Some(Lie::ServicesAreEverybodys),
+            Fault::ServicesHaveAnOpenNetwork => Some(Lie::ServicesHaveAnOpenNetwork),
             _ => None,
         };
         self.kernel().with(|state, _| state.lie = lie);

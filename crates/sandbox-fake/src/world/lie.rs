@@ -10,4 +10,9 @@ pub(crate) enum Lie {
     KillReachesTheProgramAlone,
     ZombiesStay,
     TerminalsDoNotEcho,
+    DestroyLeavesServices,
+    ServicesAreNotClaimed,
+    ServicesOutliveTheirProgram,
+    ServicesAreEverybodys,
+    ServicesHaveAnOpenNetwork,
 }

@@ -209,6 +209,9 @@ impl State {
             return Ok([address].into());
         }
         let name = plain(host);
+        if let Some(beside) = self.service_named(room, &name) {
+            return Ok(beside.into());
+        }
         let link = &mut self.room(room).map_err(io::Error::other)?.link;
         if name == "localhost" {
             return Ok([IpAddr::V4(Ipv4Addr::LOCALHOST)].into());
@@ -256,6 +259,9 @@ impl State {
         port: u16,
         after: &mut After,
     ) -> io::Result<u64> {
+        if let Some(kin) = self.kin_at(room, address) {
+            return self.join(client, kin, (address, port), after);
+        }
         let link = &mut self.room(room).map_err(io::Error::other)?.link;
         link.record(address, port);
         if !link.allows(address, port) {
@@ -280,8 +286,9 @@ impl State {
             }
             return Ok(number);
         }
+        // Services are no neighbours: who does not belong to them does not reach them.
         let neighbour =
-            self.rooms.iter().find(|(_, other)| other.link.is_up() && other.link.addresses.contains(&address));
+            self.sandboxes().find(|(_, other)| other.link.is_up() && other.link.addresses.contains(&address));
         if let Some(number) = neighbour.map(|(number, _)| *number) {
             return self.join(client, number, (address, port), after);
         }
@@ -439,17 +446,25 @@ impl State {
         after.armed = true;
     }
 
-    /// Sets a sandbox's policy, and cuts what it forbids.
+    /// Sets the policy of a sandbox and its services, and cuts what it forbids.
     pub(crate) fn set_policy(&mut self, number: u64, policy: &NetworkPolicy, after: &mut After) -> Result<(), Error> {
-        let link = &mut self.room(number)?.link;
-        link.policy = policy.clone();
-        let (up, link) = (link.is_up(), &self.rooms[&number].link);
-        for connection in self.net.connections.values_mut() {
-            let out = connection.client == Some(number) && !link.allows(connection.to.0, connection.to.1);
-            let neighbour = connection.client.is_some_and(|client| client != number);
-            let inward = connection.server == Some(number) && neighbour && !up;
-            if out || inward {
-                connection.cut(after);
+        self.room(number)?;
+        let services: Vec<u64> = self.services(number).into_values().map(|(service, _)| service).collect();
+        let kin: BTreeSet<u64> = services.into_iter().chain([number]).collect();
+        for number in &kin {
+            let link = &mut self.room(*number)?.link;
+            link.policy = policy.clone();
+            let (up, link) = (link.is_up(), &self.rooms[number].link);
+            for connection in self.net.connections.values_mut() {
+                let ends = [connection.client, connection.server];
+                if ends.iter().all(|end| end.is_some_and(|end| kin.contains(&end))) {
+                    continue;
+                }
+                let out = connection.client == Some(*number) && !link.allows(connection.to.0, connection.to.1);
+                let inward = connection.server == Some(*number) && connection.client.is_some() && !up;
+                if out || inward {
+                    connection.cut(after);
+                }
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! One sandbox as its kernel knows it.
 
-use super::{After, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
+use super::{After, Beside, Env, Freezer, Key, Link, command::Command, pipe::Pipe, process::Process};
 use crate::{ProcessInfo, fs::Fs, image::User, port::Relay};
 use sandbox_core::{Ended, Resources, SandboxId, Secret};
 use std::{
@@ -30,7 +30,8 @@ pub(crate) struct Room {
     /// All of them set: what is asked for, else the default.
     pub(crate) resources: Resources,
     pub(crate) created: Duration,
-    pub(crate) lifetime: Key,
+    /// A service has none of its own.
+    pub(crate) lifetime: Option<Key>,
     pub(crate) files: Arc<Mutex<Fs>>,
     pub(crate) processes: BTreeMap<u32, Process>,
     /// Processes that have ended and that their parents, by number, have not waited for.
@@ -45,6 +46,8 @@ pub(crate) struct Room {
     pub(crate) memory: u64,
     pub(crate) freezer: Freezer,
     pub(crate) stopped: bool,
+    /// Of a service.
+    pub(crate) beside: Option<Beside>,
     /// Whoever waits for its end.
     pub(crate) gone: Vec<Waker>,
 }

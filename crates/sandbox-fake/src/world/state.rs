@@ -1,7 +1,7 @@
 //! What the kernel does: births and deaths of processes, signals, timers, ends of sandboxes.
 
 use super::{
-    After, Env, Exit, Kernel, Key, Lie, Output, Room, Sink, Source, Stream, Task, Timer,
+    After, Env, Exit, Kernel, Key, Lie, Room, Sink, Source, Task, Timer,
     command::Command,
     net::Net,
     pipe::Pipe,
@@ -16,8 +16,7 @@ use crate::{
     image::User,
     program::{Proc, Program},
 };
-use bytes::Bytes;
-use sandbox_core::{Capability, Cause, Ended, Error, ErrorKind, Exec, SandboxId, Signal, SnapshotId, Status, Stdin};
+use sandbox_core::{Capability, Cause, Ended, Error, ErrorKind, SandboxId, Signal, SnapshotId, Status};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
@@ -103,66 +102,6 @@ impl State {
 
     pub(crate) fn process(&mut self, room: u64, pid: u32) -> Option<&mut Process> {
         self.rooms.get_mut(&room)?.processes.get_mut(&pid)
-    }
-
-    /// Starts a command; its number.
-    pub(crate) fn command(
-        &mut self,
-        kernel: &Arc<Kernel>,
-        room: u64,
-        launch: Launch,
-        exec: &Exec,
-        after: &mut After,
-    ) -> Result<u64, Error> {
-        let entry = self.working(room)?;
-        if entry.is_full() {
-            let text = format!("the sandbox already has {} processes", entry.processes.len());
-            return Err(Error::new(ErrorKind::StartFailed, text)
-                .with_hint("end some of them, or raise the cap on processes of the sandbox")
-                .applied(false));
-        }
-        let number = entry.number();
-        let stdin = match &exec.stdin {
-            _ if exec.pty.is_some() => None,
-            Stdin::Whole(all) => Some(Pipe::input(all.clone(), false)),
-            Stdin::Pipe => Some(Pipe::input(Bytes::new(), true)),
-            _ => None,
-        };
-        let stdin = stdin.map(|pipe| entry.pipe(pipe));
-        let command = Command {
-            main: 0,
-            running: true,
-            processes: 0,
-            stdin,
-            terminal: exec.pty.map(Terminal::new),
-            timers: Vec::new(),
-            cause: None,
-            out_of_memory: false,
-            output: Output::default(),
-        };
-        entry.commands.insert(number, command);
-        let (stdin, stdout, stderr) = match exec.pty {
-            Some(_) => (Source::Terminal, Sink::Terminal, Sink::Terminal),
-            None => {
-                let stdin = stdin.map_or(Source::Null, Source::Pipe);
-                (stdin, Sink::Command(Stream::Stdout), Sink::Command(Stream::Stderr))
-            }
-        };
-        let birth = Birth { parent: INIT, command: number, stdin, stdout, stderr, session: true, orphan: false };
-        let (pid, _) = self.birth(kernel, room, launch, birth, after)?;
-        let mut timers = Vec::new();
-        let inside = !self.absent.contains(&Capability::Deadline);
-        if inside {
-            timers.push(self.timers.set(exec.timeout, Timer::Deadline(room, number)));
-        }
-        if let Some(grace) = exec.grace.filter(|_| inside) {
-            timers.push(self.timers.set(exec.timeout.saturating_sub(grace), Timer::Term(room, number)));
-        }
-        after.armed = true;
-        if let Some(command) = self.room(room)?.commands.get_mut(&number) {
-            (command.main, command.timers) = (pid, timers);
-        }
-        Ok(number)
     }
 
     /// Puts a process into the table and lets it run.
@@ -302,6 +241,9 @@ impl State {
             self.signal_group(room, process.command, pid, Signal::Hangup.number(), after);
             self.signal_group(room, process.command, pid, Signal::Continue.number(), after);
         }
+        if is_over {
+            self.follow_main(room, process.command, after);
+        }
     }
 
     /// Sends a signal to the processes of a command in one group.
@@ -397,12 +339,17 @@ impl State {
         all.into_iter().for_each(|pid| self.die(room, pid, Status::Signal(9), after));
     }
 
-    /// Ends a sandbox and all that runs in it.
+    /// Ends a sandbox, all that runs in it, and its services; or a service alone.
     pub(crate) fn end_room(&mut self, room: u64, after: &mut After) {
+        if let Some(beside) = self.rooms.get_mut(&room).and_then(|room| room.beside.as_mut()) {
+            // What ends it is not the end of its program.
+            beside.main = None;
+        }
+        self.end_services(room, after);
         self.end_processes(room, after);
         self.disconnect(room, after);
         if let Some(mut entry) = self.rooms.remove(&room) {
-            self.timers.cancel(&entry.lifetime);
+            entry.lifetime.iter().for_each(|key| self.timers.cancel(key));
             after.wakers.append(&mut entry.gone);
             after.wakers.append(&mut entry.freezer.wakers);
             after.relays.extend(std::mem::take(&mut entry.ports).into_values());

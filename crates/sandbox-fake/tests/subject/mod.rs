@@ -50,6 +50,10 @@ fn probes<B: Backend>(fake: &Fake, backend: impl Fn(Fake) -> B + Clone + Send + 
             let world = world();
             move |labels| ready(Ok(world.count_labelled(&labels)))
         })
+        .count_services({
+            let world = world();
+            move |labels| ready(Ok(world.count_services(&labels)))
+        })
         .canary({
             let world = world();
             move |()| {
@@ -209,6 +213,7 @@ fn commands(probes: Probes) -> Probes {
         .background_holder(|marker| Command::new("leave-holder").env("MARK", marker))
         .background_writer(|marker| Command::new("leave-writer").env("MARK", marker))
         .ticker(|| Command::new("ticker"))
+        .wait_for(|path| Command::new("wait-for").arg(path))
         .write_file(|path, text| Command::new("write-file").args([path, text]))
         .read_file(|path| Command::new("cat").arg(path))
         .bump(|path| Command::new("bump").arg(path))
@@ -275,6 +280,12 @@ fn programs(fake: Fake) -> Fake {
             0
         })
         .program("exists", |p| async move { i32::from(p.arg(1).is_none_or(|path| p.stat(path).is_err())) })
+        .program("wait-for", |p| async move {
+            while p.arg(1).is_none_or(|path| p.stat(path).is_err()) {
+                p.sleep(Duration::from_millis(200)).await;
+            }
+            0
+        })
         .program("ticker", |p| async move {
             for tick in 0_u64.. {
                 p.print(format!("tick {tick}\n")).await;

@@ -3,6 +3,7 @@
 mod command;
 mod name;
 mod pty;
+mod service;
 mod spec;
 
 pub(crate) use command::{Place, reattach, resolve};
@@ -32,6 +33,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::Fork => "create another sandbox, and copy files into it",
         Capability::Ports => "talk to the program through its own streams",
         Capability::SecretStore => "give the secret to the commands that need it, in their own environment",
+        Capability::Services => "run the program in the sandbox itself, or make the sandbox without services",
         Capability::Pids => "leave out the cap on processes",
         _ => return None,
     })

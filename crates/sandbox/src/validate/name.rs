@@ -53,6 +53,15 @@ pub(crate) fn absolute(path: &str, what: &str) -> Result<()> {
     Err(Error::invalid(format!("{what} `{path}` is not absolute")).with_hint(format!("write `/{path}`")))
 }
 
+/// An image or template, of whatever shape its provider gives them.
+pub(super) fn image(image: &str) -> Result<()> {
+    if image.is_empty() || image.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Error::invalid(format!("`{}` is not an image", image.escape_debug()))
+            .with_hint("name an image or template of the provider, or none for its default"));
+    }
+    Ok(())
+}
+
 pub(super) fn variable(name: &str, value: &str) -> Result<()> {
     let what = if name.is_empty() {
         "the name of a variable is empty".to_string()

@@ -1,6 +1,6 @@
 //! A spec against the facts of its backend.
 
-use super::{absolute, name, need};
+use super::{absolute, name, need, service};
 use sandbox_core::{
     Capability, Error, ErrorKind, Facts, Isolation, NetworkPolicy, Ready, Resource, Resources, Result, Spec,
 };
@@ -13,10 +13,7 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
     }
     secrets(&spec, facts)?;
     if let Some(image) = &spec.image {
-        if image.is_empty() || image.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(Error::invalid(format!("`{}` is not an image", image.escape_debug()))
-                .with_hint("name an image or template of the provider, or none for its default"));
-        }
+        name::image(image)?;
     }
     if let Some(snapshot) = &spec.snapshot {
         need(facts, Capability::Snapshot)?;
@@ -30,8 +27,7 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
         absolute(cwd, "the working directory")?;
     }
     if let Some(user) = &spec.user {
-        name::user(user)?;
-        need(facts, Capability::User)?;
+        self::user(user, facts)?;
     }
     if !spec.labels.is_empty() {
         need(facts, Capability::Labels)?;
@@ -42,16 +38,14 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
     network(spec.effective_network(), facts)?;
     resources(&spec.resources, facts)?;
     times(&mut spec, facts)?;
+    service::services(&spec.services, facts)?;
     Ok(spec)
 }
 
 fn is_visible(ready: &Ready, facts: &Facts) -> Result<()> {
     match ready {
         Ready::Command(argv) => {
-            if argv.first().is_none_or(String::is_empty) {
-                return Err(Error::invalid("the ready command is empty").with_hint("name a program, or leave it out"));
-            }
-            argv.iter().try_for_each(|arg| name::no_nul(arg, "an argument of the ready command"))?;
+            command(argv, "the ready command")?;
             need(facts, Capability::Run)
         }
         Ready::Port(0) => Err(Error::invalid("the ready port is 0")
@@ -79,6 +73,19 @@ fn secrets(spec: &Spec, facts: &Facts) -> Result<()> {
         }
     }
     Ok(())
+}
+
+pub(super) fn user(user: &str, facts: &Facts) -> Result<()> {
+    name::user(user)?;
+    need(facts, Capability::User)
+}
+
+/// A program that the provider starts, with its arguments.
+pub(super) fn command(argv: &[String], what: &str) -> Result<()> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(Error::invalid(format!("{what} is empty")).with_hint("name a program, or leave it out"));
+    }
+    argv.iter().try_for_each(|arg| name::no_nul(arg, &format!("an argument of {what}")))
 }
 
 fn isolation(required: Option<Isolation>, facts: &Facts) -> Result<()> {

@@ -19,6 +19,7 @@ mod reach;
 mod ready;
 mod reattach;
 mod registry;
+mod services;
 mod stdin;
 mod teardown;
 mod twin;

@@ -45,7 +45,7 @@ async fn every_method_of_an_adapter_is_reached() {
         let (client, log) = Script { facts, ..script }.client();
         (client, log)
     };
-    let sandbox = client.create(spec()).await.unwrap();
+    let sandbox = client.create(spec().ready_port(80)).await.unwrap();
     assert!(client.attach("x").await.is_ok());
     assert!(client.list(Query::new()).await.unwrap().is_empty());
     let mut process = sandbox.start(any().pipe()).await.unwrap();

@@ -6,7 +6,7 @@ use crate::common::{
 };
 use sandbox::{
     Amount, Capability, Client, Command, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Mode, NetworkPolicy,
-    Overrides, PtySize, Query, Resource, Resources, Rule, Sandbox, Spec,
+    Overrides, PtySize, Query, Resource, Resources, Rule, Sandbox, Service, Spec,
 };
 use std::time::Duration;
 
@@ -71,6 +71,25 @@ async fn secrets() {
     let (client, _log) = script_of().having([Capability::SecretStore]).client();
     let error = client.create(Spec::new().secret("A", "hunter\0two")).await.unwrap_err();
     assert!(!format!("{error:?} {error:#}").contains("hunter"), "{error:?}");
+}
+
+#[tokio::test]
+async fn services() {
+    let service = || Service::new("image");
+    let spec = |name: &str, service| Spec::new().service(name, service);
+    absent(Capability::Services, spec("db", service())).await;
+    let having = |facts: Facts| facts.native([Capability::Services, Capability::User]);
+    let invalid = |wrong, fine| specs(having, ErrorKind::InvalidArgument, wrong, fine);
+    for name in ["", "Db", "a.b", "-a", "a-", "localhost", &"a".repeat(64)] {
+        invalid(spec(name, service()), spec(&"a".repeat(63), service())).await;
+    }
+    invalid(spec("db", Service::new("a b")), spec("db", Service::new("a/b:c"))).await;
+    invalid(spec("db", service().env("A=", "x")), spec("db", service().env("A", "=x"))).await;
+    invalid(spec("db", service().cwd("data")), spec("db", service().cwd("/data"))).await;
+    invalid(spec("db", service().user("-x")), spec("db", service().user("x"))).await;
+    invalid(spec("db", service().command([""])), spec("db", service().command(["x", ""]))).await;
+    let no_user = |facts: Facts| facts.native([Capability::Services]).absent(Capability::User, "scripted");
+    specs(no_user, ErrorKind::Unsupported, spec("db", service().user("x")), spec("db", service())).await;
 }
 
 #[tokio::test]

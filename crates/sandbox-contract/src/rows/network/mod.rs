@@ -193,7 +193,7 @@ async fn denied(cx: &Ctx, policy: NetworkPolicy, canary: &Canary, host: &str) ->
 }
 
 /// The canary, which has answered a sandbox with an open network.
-async fn canary(cx: &Ctx) -> Result<Canary, Stop> {
+pub(super) async fn canary(cx: &Ctx) -> Result<Canary, Stop> {
     let Some(canary) = &cx.hooks().canary else { unproven!("the behaviour probe `canary` is missing") };
     let canary = cx.within(60, "the probe `canary`", canary(())).await??;
     let open = cx.sandbox_of(cx.spec().network(NetworkPolicy::Open)).await?;
@@ -202,7 +202,7 @@ async fn canary(cx: &Ctx) -> Result<Canary, Stop> {
 }
 
 /// Without it, a denial proves nothing.
-async fn control(cx: &Ctx, open: &Sandbox, canary: &Canary, host: &str) -> Done {
+pub(super) async fn control(cx: &Ctx, open: &Sandbox, canary: &Canary, host: &str) -> Done {
     match answers(cx, open, canary, host).await {
         Err(Stop::Fail(evidence)) => unproven!("the positive control cannot be made here: {evidence}"),
         other => other,
@@ -217,7 +217,7 @@ fn allow(rule: &str) -> Result<NetworkPolicy, Stop> {
     Ok(NetworkPolicy::Allow(vec![rule.parse()?]))
 }
 
-async fn answers(cx: &Ctx, sandbox: &Sandbox, canary: &Canary, host: &str) -> Done {
+pub(super) async fn answers(cx: &Ctx, sandbox: &Sandbox, canary: &Canary, host: &str) -> Done {
     let hits = canary.hits();
     let output = cx.run(sandbox, cx.probes().egress(host, canary.port).timeout(cx.secs(20))).await?;
     let said = output.stdout.text();
@@ -226,7 +226,7 @@ async fn answers(cx: &Ctx, sandbox: &Sandbox, canary: &Canary, host: &str) -> Do
     Ok(())
 }
 
-async fn silent(cx: &Ctx, sandbox: &Sandbox, canary: &Canary, host: &str) -> Done {
+pub(super) async fn silent(cx: &Ctx, sandbox: &Sandbox, canary: &Canary, host: &str) -> Done {
     // That commands run here at all is seen first.
     let echo = cx.text(sandbox, cx.probes().echo("control")).await?;
     ensure!(echo == "control", "echo gives {echo:?}");

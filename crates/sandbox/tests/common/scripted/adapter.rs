@@ -32,7 +32,14 @@ impl Scripted {
 
 impl Shared {
     fn made(self: &Arc<Self>, id: SandboxId) -> Made<Methods> {
-        (self.script.made)(Made::new(id, Methods(Arc::clone(self))))
+        self.made_with(id, &[])
+    }
+
+    /// The id of a service is that of its sandbox and its name.
+    fn made_with(self: &Arc<Self>, id: SandboxId, services: &[String]) -> Made<Methods> {
+        let made = |id| Made::new(id, Methods(Arc::clone(self)));
+        let beside = services.iter().map(|name| (name, made(SandboxId::new(format!("{id}-{name}")))));
+        (self.script.made)(beside.fold(made(id.clone()), |made, (name, service)| made.service(name, service)))
     }
 }
 
@@ -58,12 +65,14 @@ impl Backend for Scripted {
 
     async fn create(&self, spec: &Spec, attempt: &Attempt) -> Result<Made<Methods>> {
         let id = SandboxId::new("s");
+        let services: Vec<_> = spec.services.keys().cloned().collect();
         if self.0.script.claims {
             attempt.claim(id.clone());
+            services.iter().for_each(|name| drop(attempt.claim(SandboxId::new(format!("{id}-{name}")))));
         }
         self.0.notes.say("create");
         (self.0.script.create)((spec.clone(), attempt.clone())).await?;
-        Ok(self.0.made(id))
+        Ok(self.0.made_with(id, &services))
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -87,7 +96,8 @@ impl Backend for Scripted {
     async fn attach(&self, id: &SandboxId, _: &Tasks) -> Result<Made<Methods>> {
         self.0.notes.say("attach");
         (self.0.script.attach)(id.clone()).await?;
-        Ok(self.0.made(id.clone()))
+        let services: Vec<_> = self.0.script.attached.iter().map(ToString::to_string).collect();
+        Ok(self.0.made_with(id.clone(), &services))
     }
 
     async fn list(&self, query: &Query) -> Result<Page> {
@@ -176,6 +186,7 @@ impl Instance for Methods {
 
     /// From the third look on.
     async fn is_listening(&self, request: &Listening) -> Result<bool> {
+        self.0.notes.say("is listening");
         let look = format!("look at {}", request.port);
         self.0.notes.say(&look);
         Ok(self.0.notes.count(&look) > 2)

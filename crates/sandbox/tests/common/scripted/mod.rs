@@ -37,6 +37,8 @@ pub(crate) struct Script {
     pub(crate) probe: Hook<Spec, Result<Option<Facts>>>,
     pub(crate) probe_key: Plain<Spec, String>,
     pub(crate) attach: Hook<SandboxId, Result<()>>,
+    /// The services that an attach finds.
+    pub(crate) attached: &'static [&'static str],
     pub(crate) list: Hook<Query, Result<Page>>,
     pub(crate) list_snapshots: Hook<Query, Result<Page<ListedSnapshot>>>,
     pub(crate) clock: Plain<(), Option<Arc<dyn Clock>>>,
@@ -71,6 +73,7 @@ pub(crate) fn script_of() -> Script {
         probe: hook(|_| async { Ok(None) }),
         probe_key: Box::new(|_| String::new()),
         attach: hook(|_| async { Ok(()) }),
+        attached: &[],
         list: hook(|_| async { Ok(Page::default()) }),
         list_snapshots: hook(|_| async {
             Ok(Page::last(vec![ListedSnapshot::new(SnapshotId::new("kept"), std::collections::BTreeMap::new())]))
