@@ -120,6 +120,8 @@ catalogue! {
     IdempotentCreate = "IDEMPOTENT_CREATE";
     /// Secrets of a sandbox are in nothing that the provider shows of it.
     SecretStore = "SECRET_STORE";
+    /// An image is made from a definition, and found again by it.
+    Build = "BUILD";
 }
 
 impl std::fmt::Display for Capability {

@@ -46,6 +46,11 @@ impl Command {
         }
     }
 
+    /// The program and its arguments.
+    pub fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
     /// A text for the sandbox's `/bin/sh -c`.
     pub fn shell(text: impl Into<String>) -> Self {
         Self::new("/bin/sh").arg("-c").arg(text)
