@@ -3,17 +3,18 @@
 use crate::{
     Fake, FakeSandbox, VirtualClock,
     config::{id_of, number},
-    double::{Call, CreateCall, DeleteSnapshotCall, ForkCall, ListCall, Number, Operation, SandboxCall},
+    double::{BuildCall, Call, CreateCall, DeleteSnapshotCall, ForkCall, ListCall, Number, Operation, SandboxCall},
     facts,
     fs::Fs,
     image::{Catalogue, User},
     program::join,
+    world::Env,
     world::Link,
-    world::{Env, Freezer, Origin, Pace, Room, Secrets, State, Timer, lead, lock},
+    world::{Freezer, Pace, Room, Secrets, State, Timer, WORKSHOPS, lead, lock},
 };
 use sandbox_core::{
-    Attempt, Backend, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made, NetworkPolicy, Page,
-    Query, Resource, Resources, Result, SandboxId, SnapshotId, Spec, Tasks,
+    Attempt, Backend, Body, BuildImage, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made,
+    NetworkPolicy, Page, Query, Resource, Resources, Result, SandboxId, SnapshotId, Spec, Tasks,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -56,6 +57,12 @@ impl Backend for Fake {
         let kernel = self.kernel();
         let call = lock(&kernel.double).calls.add(Call::ListSnapshots(ListCall::new(query)));
         kernel.answered(call, self.snapshots(query).await)
+    }
+
+    async fn build(&self, request: &BuildImage, context: Body) -> Result<String> {
+        let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::Build(BuildCall::new(request)));
+        kernel.answered(call, self.image_of(request, context, call).await)
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -132,6 +139,7 @@ impl Fake {
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
         let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
             let later = state.rooms.range((Bound::Excluded(after), Bound::Unbounded));
+            let later = later.take_while(|(number, _)| **number < WORKSHOPS);
             let matching = later.filter(|(_, room)| query.fits(&room.labels));
             let listed = matching.map(|(number, room)| {
                 (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
@@ -197,8 +205,7 @@ impl Fake {
             })?,
             None => {
                 let name = spec.image.as_deref().unwrap_or(Catalogue::DEFAULT);
-                let (image, tree) = lock(&kernel.catalogue).image(name)?;
-                Origin { tree, env: image.env, cwd: image.cwd, user: image.user }
+                lock(&kernel.catalogue).origin(name)?
             }
         };
         let named = spec.user.as_deref().unwrap_or(&origin.user);
@@ -246,7 +253,7 @@ impl Fake {
     }
 
     /// What every question to the provider begins with.
-    async fn ask(&self, operation: Operation) -> Result<()> {
+    pub(crate) async fn ask(&self, operation: Operation) -> Result<()> {
         lock(&self.kernel().double).admit()?;
         self.kernel().trouble(operation, 1).await
     }
@@ -268,10 +275,13 @@ impl Fake {
         let kernel = self.kernel();
         let cwd = plan.cwd.clone();
         let (number, id) = kernel.act(|state, _| {
-            if state.quota.is_some_and(|most| state.rooms.len() >= most) {
-                return Err(Error::new(ErrorKind::QuotaExceeded, format!("{} sandboxes live", state.rooms.len()))
-                    .with_hint("end one of them, or raise the quota with `World::set_quota`")
-                    .applied(false));
+            if state.quota.is_some_and(|most| state.sandboxes().count() >= most) {
+                return Err(Error::new(
+                    ErrorKind::QuotaExceeded,
+                    format!("{} sandboxes live", state.sandboxes().count()),
+                )
+                .with_hint("end one of them, or raise the quota with `World::set_quota`")
+                .applied(false));
             }
             state.last_room += 1;
             let number = state.last_room;

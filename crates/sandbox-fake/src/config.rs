@@ -4,7 +4,7 @@ use crate::{
     clock::VirtualClock,
     image::Image,
     program::{Proc, program},
-    world::{Kernel, Room, Transport, lock},
+    world::{Kernel, Room, Transport, WORKSHOPS, lock},
 };
 use bytes::Bytes;
 use sandbox_core::{Query, Resources, SandboxId, SnapshotId};
@@ -119,19 +119,19 @@ impl Drop for Owner {
 impl World {
     /// How many sandboxes live.
     pub fn count(&self) -> usize {
-        self.kernel().with(|state, _| state.rooms.len())
+        self.kernel().with(|state, _| state.sandboxes().count())
     }
 
     /// How many sandboxes live that have all these labels.
     pub fn count_labelled(&self, labels: &BTreeMap<String, String>) -> usize {
         let mut query = Query::new();
         query.labels.clone_from(labels);
-        self.kernel().with(|state, _| state.rooms.values().filter(|room| query.fits(&room.labels)).count())
+        self.kernel().with(|state, _| state.sandboxes().filter(|room| query.fits(&room.labels)).count())
     }
 
     /// The sandboxes that live, in the order in which they were made.
     pub fn sandboxes(&self) -> Vec<SandboxId> {
-        self.kernel().with(|state, _| state.rooms.values().map(|room| room.id.clone()).collect())
+        self.kernel().with(|state, _| state.sandboxes().map(|room| room.id.clone()).collect())
     }
 
     /// Sets how many sandboxes may live at once; one more is `quota-exceeded`. `None` is no bound.
@@ -142,6 +142,16 @@ impl World {
     /// The snapshots that there are.
     pub fn snapshots(&self) -> Vec<SnapshotId> {
         self.kernel().with(|state, _| state.snapshots.keys().cloned().collect())
+    }
+
+    /// How many images were built; one that was found again does not count.
+    pub fn builds(&self) -> usize {
+        self.kernel().with(|state, _| state.builds)
+    }
+
+    /// Takes away an image that was built, behind the adapter's back. False where there is none of this name.
+    pub fn remove_built(&self, name: &str) -> bool {
+        lock(&self.kernel().catalogue).forget(name)
     }
 
     /// The processes of a sandbox that live, by number; none where it does not live.
@@ -248,5 +258,5 @@ pub(crate) fn number(id: &SandboxId) -> Option<u64> {
 }
 
 fn find(state: &crate::world::State, id: &SandboxId) -> Option<u64> {
-    number(id).filter(|number| state.rooms.contains_key(number))
+    number(id).filter(|number| *number < WORKSHOPS && state.rooms.contains_key(number))
 }

@@ -58,6 +58,7 @@ pub(crate) fn info() -> Facts {
         Watch,
         IdempotentCreate,
         SecretStore,
+        Build,
     ];
     Facts::new("fake")
         .native(native)

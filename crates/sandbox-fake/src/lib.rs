@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+mod build;
 mod clock;
 mod config;
 mod double;
@@ -32,8 +33,8 @@ struct Guide;
 pub use clock::VirtualClock;
 pub use config::{Fake, ProcessInfo, World};
 pub use double::{
-    Call, CreateCall, Credential, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, On, Operation, Reply,
-    RunCall, SandboxCall, SnapshotCall, Trouble, failure,
+    BuildCall, Call, CreateCall, Credential, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, On, Operation,
+    Reply, RunCall, SandboxCall, SnapshotCall, Trouble, failure,
 };
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Liar, LyingControl, LyingEvents, LyingSandbox};

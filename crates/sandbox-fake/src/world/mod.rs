@@ -28,7 +28,7 @@ pub(crate) use pipe::{Closed, Pipe};
 pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
 pub(crate) use room::{Room, Secrets};
 pub(crate) use snapshot::Origin;
-pub(crate) use state::{Birth, Launch, State, gone};
+pub(crate) use state::{Birth, Launch, State, WORKSHOPS, gone};
 pub(crate) use terminal::shown;
 pub(crate) use timers::{Key, Timer};
 

@@ -33,6 +33,9 @@ pub(crate) struct State {
     pub(crate) net: Net,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snapshot>,
     pub(crate) last_snapshot: u64,
+    pub(crate) last_workshop: u64,
+    /// How many images were built.
+    pub(crate) builds: usize,
     /// How many sandboxes may live at once.
     pub(crate) quota: Option<usize>,
     /// How many sandboxes a page of an enumeration has.
@@ -53,6 +56,8 @@ impl Default for State {
             net: Net::default(),
             snapshots: BTreeMap::new(),
             last_snapshot: 0,
+            last_workshop: 0,
+            builds: 0,
             quota: None,
             page: 100,
             absent: BTreeSet::new(),
@@ -61,6 +66,9 @@ impl Default for State {
         }
     }
 }
+
+/// Rooms from this number on are no sandboxes. Its low bits keep their addresses apart from those of sandboxes.
+pub(crate) const WORKSHOPS: u64 = (1 << 63) | (1 << 23);
 
 /// A program about to run.
 pub(crate) struct Launch {
@@ -88,6 +96,17 @@ pub(crate) struct Birth {
 impl State {
     pub(crate) fn room(&mut self, room: u64) -> Result<&mut Room, Error> {
         self.rooms.get_mut(&room).ok_or_else(gone)
+    }
+
+    /// Those that are sandboxes, in the order in which they were made: no image is being made in them.
+    pub(crate) fn sandboxes(&self) -> impl Iterator<Item = &Room> {
+        self.rooms.range(..WORKSHOPS).map(|(_, room)| room)
+    }
+
+    /// The number of a new room that is no sandbox.
+    pub(crate) fn workshop(&mut self) -> u64 {
+        self.last_workshop += 1;
+        WORKSHOPS + self.last_workshop
     }
 
     /// The files of all sandboxes, by a lie.
