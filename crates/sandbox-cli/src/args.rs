@@ -15,7 +15,7 @@ use crate::{
 };
 use clap::{Args, Parser, Subcommand, error::ErrorKind as Refusal};
 use sandbox::{Error, NetworkPolicy};
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 /// Run untrusted programs in any sandbox.
 #[derive(Debug, Parser)]
@@ -65,6 +65,9 @@ pub(crate) struct Run {
     /// The image or template, in place of the one in the DSN
     #[arg(long)]
     pub(crate) image: Option<String>,
+    /// Build the image from the Dockerfile in this directory, which is its context, unless it is there
+    #[arg(long, value_name = "DIR", conflicts_with = "image")]
+    pub(crate) build: Option<PathBuf>,
     /// Copy a file, or what is in a directory, into the sandbox before the program starts
     #[arg(long, value_name = "HOST:PATH", value_parser = values::upload)]
     pub(crate) upload: Vec<Transfer>,
@@ -162,6 +165,7 @@ Examples:
   sandbox run --backend docker+plain://alpine --shell 'ls /etc | wc -l'
   sandbox run --backend docker+plain://python:3.13 --upload ./project:/work --workdir /work \\
       --download /work/report.xml:report.xml --timeout 5m -- python3 -m pytest --junitxml=report.xml
+  sandbox run --backend docker+plain:// --build . -- make test
   tar c src | sandbox run -i --backend docker+plain://alpine --memory 256m -- tar t
 
 stdin is passed on with -i alone, so that a program never takes what was meant for somebody else. See --help for the exit codes.";

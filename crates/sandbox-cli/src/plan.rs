@@ -1,7 +1,7 @@
 //! What a run shall do, checked as far as this host can check it before anything is made.
 
 use crate::{args, values::Transfer};
-use sandbox::{Capability, Command, Error, ErrorKind, Facts, Resources, Result, Spec};
+use sandbox::{Capability, Command, Definition, Error, ErrorKind, Facts, Resources, Result, Spec};
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -56,6 +56,9 @@ impl Plan {
             ($($field:ident)*) => { $(if let Some(value) = args.$field { spec = spec.$field(value); })* };
         }
         set!(image user lifetime network);
+        if let Some(directory) = args.build {
+            spec = spec.build(definition(&directory)?);
+        }
         for (name, value) in args.label {
             spec = spec.label(name, value);
         }
@@ -101,6 +104,13 @@ impl Feed {
             Err(error.with_hint("leave -i out"))
         }
     }
+}
+
+/// What the Dockerfile in a directory says, with the directory as its context.
+fn definition(directory: &Path) -> Result<Definition> {
+    let path = directory.join("Dockerfile");
+    let text = fs::read_to_string(&path).map_err(|error| on_host(&path, error))?;
+    Ok(Definition::new(text).context(directory))
 }
 
 fn readable(Transfer { host, inside }: Transfer) -> Result<Upload> {

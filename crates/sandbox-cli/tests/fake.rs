@@ -336,3 +336,21 @@ fn a_list_that_nobody_gets_is_no_success() {
         assert_eq!(done.status.code(), Some(if empty { 0 } else { 250 }), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn an_image_is_built_from_a_directory() {
+    let host = tempfile::tempdir().unwrap();
+    let dockerfile = "FROM default\nCOPY . /ctx\nWORKDIR /ctx\nRUN [\"/bin/sh\", \"-c\", \"cat a >>made\"]\n";
+    fs::write(host.path().join("Dockerfile"), dockerfile).unwrap();
+    fs::write(host.path().join("a"), "A").unwrap();
+    let directory = host.path().display().to_string();
+    let done = run(&mut sandbox(fake(&["--build", &directory, "--shell", "cat made; ls"])));
+    assert_eq!((done.code, done.out()), (Some(0), "ADockerfile\na\nmade\n".into()), "{done:?}");
+    let both = run(&mut sandbox(fake(&["--build", &directory, "--image", "default", "--", "true"])));
+    assert!(both.code == Some(240) && both.err().contains("--image"), "{both:?}");
+    fs::write(host.path().join("Dockerfile"), "FROM default\nRUN [\"cat\", \"/nope\"]\n").unwrap();
+    let failed = run(&mut sandbox(fake(&["--build", &directory, "--", "true"])));
+    assert!(failed.code != Some(0) && failed.err().contains("/nope"), "{failed:?}");
+    let nothing = run(&mut sandbox(fake(&["--build", "/no/such/dir", "--", "true"])));
+    assert!(nothing.code == Some(240) && nothing.err().contains("on this host"), "{nothing:?}");
+}

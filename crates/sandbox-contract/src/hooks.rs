@@ -134,6 +134,11 @@ hooks! {
     native_labels(SandboxId) -> Labels;
     /// All that the provider shows of a sandbox to whoever may look at it, as text, asked past the adapter.
     inspect(SandboxId) -> String;
+    /// Counts how often the provider has built an image for this backend so far; one that was found again does not count.
+    builds(()) -> usize;
+    /// Removes an image that a row has built, by the name that the adapter gives it, behind the adapter's back. Rows clean up
+    /// with it, too.
+    remove_image(String) -> ();
     /// The caps that the provider says it applied, asked past the adapter.
     applied_resources(SandboxId) -> Applied;
 }

@@ -5,11 +5,11 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Change, ChangeSource, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events,
-    Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot,
-    Listening, Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename,
-    Resize, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop,
-    TakeSnapshot, Tasks, WatchDir, WriteFile,
+    Attempt, Backend, Body, BuildImage, Change, ChangeSource, Changes, Clock, Control, Destination, Endpoint, Error,
+    Event, Events, Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir,
+    ListedSnapshot, Listening, Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach,
+    Remove, Rename, Resize, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat,
+    Stop, TakeSnapshot, Tasks, WatchDir, WriteFile,
 };
 use std::{
     collections::BTreeMap,
@@ -45,6 +45,8 @@ pub(crate) enum Point {
     Fork,
     /// Making and deleting snapshots.
     Snapshot,
+    /// Building an image.
+    Build,
     /// Another policy, what was reached, and ports.
     Network,
     /// Any operation on files or trees.
@@ -196,6 +198,11 @@ impl<B: Backend> Backend for Meddle<B> {
     async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         self.meddling.pass(Point::List).await?;
         self.inner.list_snapshots(query).await
+    }
+
+    async fn build(&self, request: &BuildImage, context: Body) -> Result<String> {
+        self.meddling.pass(Point::Build).await?;
+        self.inner.build(request, context).await
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

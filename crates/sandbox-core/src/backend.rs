@@ -1,8 +1,8 @@
 //! The trait of a place that makes sandboxes.
 
 use crate::{
-    Attempt, Clock, Error, Facts, ForkSandbox, Instance, ListedSnapshot, Page, Query, Result, SandboxId, SnapshotId,
-    Spec, Tasks,
+    Attempt, Body, BuildImage, Clock, Error, Facts, ForkSandbox, Instance, ListedSnapshot, Page, Query, Result,
+    SandboxId, SnapshotId, Spec, Tasks,
 };
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
@@ -27,7 +27,8 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Makes a sandbox. The network policy is in force before the first process of a user can start. Where `IDEMPOTENT_CREATE`
     /// is declared, it is called again with the same attempt after an answer that was lost, and then gives the sandbox that is
-    /// there, or one in its place: never a second one.
+    /// there, or one in its place: never a second one. A definition never arrives here: the engine has put the
+    /// image in its place.
     ///
     /// Where the spec has services, they are made with it and handed over by [`Made::service`]. Each has an id of its own,
     /// claimed like the sandbox's, and is in no list. `SERVICES`.
@@ -110,6 +111,19 @@ pub trait Backend: Send + Sync + 'static {
     /// The transport kinds.
     fn list_snapshots(&self, _query: &Query) -> impl Future<Output = Result<Page<ListedSnapshot>>> + Send {
         async { Err(Error::unsupported("this backend cannot list snapshots")) }
+    }
+
+    /// The name for [`Spec::image`] of an image made from this definition: found by the digest where it is there, unless a
+    /// rebuild is asked for, else built. The context is a tar; one that is not needed need not be read. Dropping the future
+    /// ends the build. `BUILD`.
+    ///
+    /// # Errors
+    ///
+    /// `create-failed` as [`BuildImage::step_failed`] makes it, for a step that fails; `image-not-found` and
+    /// `registry-unreachable` for what it is based on; `invalid-argument` for a text that is no Dockerfile, `unsupported` for
+    /// an instruction that the backend does not know; those of the context, and the transport kinds.
+    fn build(&self, _request: &BuildImage, _context: Body) -> impl Future<Output = Result<String>> + Send {
+        async { Err(Error::unsupported("this backend cannot build images")) }
     }
 
     /// The clock of users' deadlines; `None` is real time. Asked once, when the client is made.

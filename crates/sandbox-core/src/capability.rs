@@ -122,6 +122,8 @@ catalogue! {
     SecretStore = "SECRET_STORE";
     /// Other images run beside a sandbox: they are made and end with it, and are reached by name from inside.
     Services = "SERVICES";
+    /// An image is made from a definition, and found again by it.
+    Build = "BUILD";
 }
 
 impl std::fmt::Display for Capability {

@@ -3,6 +3,7 @@
 mod attempt;
 mod backend;
 mod body;
+mod build;
 mod capability;
 mod clock;
 mod error;
@@ -36,6 +37,7 @@ mod watch;
 pub use attempt::{Attempt, Caller, Claim, Tasks};
 pub use backend::{Backend, Made};
 pub use body::{Body, Chunks};
+pub use build::{BuildImage, Definition};
 pub use capability::Capability;
 pub use clock::{Boxed, Clock};
 pub use error::{Error, Result, Retry};

@@ -1,6 +1,6 @@
 //! What a sandbox shall be.
 
-use crate::{Isolation, NetworkPolicy, Ready, Resources, Secret, Service, SnapshotId};
+use crate::{Definition, Isolation, NetworkPolicy, Ready, Resources, Secret, Service, SnapshotId};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a sandbox shall be. Unset fields are filled by the client: first from its defaults, then with the values that the
@@ -12,6 +12,9 @@ pub struct Spec {
     pub image: Option<String>,
     /// A snapshot to be made from in place of an image. `SNAPSHOT`.
     pub snapshot: Option<SnapshotId>,
+    /// A definition whose image it is made from. It is built where its image is not there yet, or a rebuild is asked for;
+    /// that counts against the prepare timeout. `BUILD`.
+    pub build: Option<Box<Definition>>,
     /// Added to the image's environment.
     pub env: BTreeMap<String, String>,
     /// Variables of its commands that nothing shows: no error, no record, and nothing that the provider tells of the sandbox.
@@ -53,7 +56,7 @@ impl fmt::Debug for Spec {
         s.field("env", &self.env.keys().collect::<Vec<_>>()).field("labels", &self.labels);
         s.field("secrets", &self.secrets.keys().collect::<Vec<_>>());
         s.field("resources", &self.resources);
-        set!(image snapshot cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
+        set!(image snapshot build cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
         if !self.services.is_empty() {
             s.field("services", &self.services);
         }
@@ -90,6 +93,8 @@ impl Spec {
         image: String;
         /// Sets the snapshot that it is made from, in place of an image. `SNAPSHOT`.
         snapshot: SnapshotId;
+        /// Sets the definition whose image it is made from. `BUILD`.
+        build: Box<Definition>;
         /// Sets the working directory, an absolute path.
         cwd: String;
         /// Sets the user of its commands.
@@ -176,13 +181,13 @@ impl Spec {
     }
 
     /// This spec, with what it leaves open taken from `defaults`. Environment, secrets, labels and services are merged, this
-    /// spec's win. Image and snapshot are one question.
+    /// spec's win. Image, snapshot and definition are one question.
     pub fn or(mut self, defaults: &Self) -> Self {
         macro_rules! fill {
             ($($field:ident)*) => { $(if self.$field.is_none() { self.$field.clone_from(&defaults.$field); })* };
         }
-        if self.image.is_none() && self.snapshot.is_none() {
-            fill!(image snapshot);
+        if self.image.is_none() && self.snapshot.is_none() && self.build.is_none() {
+            fill!(image snapshot build);
         }
         fill!(cwd user network isolation lifetime command_timeout create_timeout prepare_timeout ready);
         // A name is a variable or a secret, not both.
@@ -233,5 +238,16 @@ mod tests {
         let spec = Spec::new().secret("A", "hidden").env("B", "plain").or(&defaults);
         assert_eq!(spec.env, [("B".into(), "plain".into())].into());
         assert_eq!(spec.secrets, [("A".into(), Secret::new("hidden".into()))].into());
+    }
+
+    #[test]
+    fn what_it_is_made_from_is_one_question() {
+        let image = Spec::new().image("a");
+        let build = Spec::new().build(Definition::new("FROM a"));
+        let made = |spec: Spec| (spec.image.is_some(), spec.snapshot.is_some(), spec.build.is_some());
+        assert_eq!(made(build.clone().or(&image)), (false, false, true));
+        assert_eq!(made(image.clone().or(&build)), (true, false, false));
+        assert_eq!(made(Spec::new().snapshot("s").or(&build)), (false, true, false));
+        assert_eq!(made(Spec::new().or(&build)), (false, false, true));
     }
 }

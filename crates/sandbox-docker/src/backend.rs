@@ -1,7 +1,7 @@
 //! Making, finding and ending containers.
 
 use crate::{
-    Container, Pull, PullProgress,
+    Container, Pull, PullProgress, build,
     config::{Config, Target},
     create::{self, Running},
     error::Meaning,
@@ -16,8 +16,8 @@ use crate::{
 };
 use bollard::models::ImageInspect;
 use sandbox_core::{
-    Attempt, Backend, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact, Listed, ListedSnapshot,
-    Made, Page, Query, Resource, Result, SandboxId, SnapshotId, Spec, Tasks, labels,
+    Attempt, Backend, Body, BuildImage, Capability, Error, ErrorKind, Facts, Honoured, Isolation, IsolationFact,
+    Listed, ListedSnapshot, Made, Page, Query, Resource, Result, SandboxId, SnapshotId, Spec, Tasks, labels,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -63,7 +63,7 @@ impl Plain {
         self.with(|config| config.pull = pull)
     }
 
-    /// Called with each report of a pull, on a worker of the engine: it must not block.
+    /// Called with each report of a pull, also of what a definition begins with, on a worker of the engine: it must not block.
     pub fn on_pull(self, tell: impl Fn(&PullProgress) + Send + Sync + 'static) -> Self {
         self.with(|config| config.progress = Some(Arc::new(tell)))
     }
@@ -131,6 +131,7 @@ impl Backend for Plain {
                 C::Snapshot,
                 C::SnapshotList,
                 C::IdempotentCreate,
+                C::Build,
             ])
             .emulated(C::Files, "trees of one file, and the image's sh and its usual commands")
             .emulated(C::FileMeta, "the image's sh with stat, chmod, chown and touch")
@@ -284,6 +285,11 @@ impl Backend for Plain {
 
     async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         snapshot::list(self.link().await?, query).await
+    }
+
+    async fn build(&self, request: &BuildImage, context: Body) -> Result<String> {
+        let link = self.link().await?;
+        build::image(link, &self.config, request, context).await
     }
 
     async fn list(&self, query: &Query) -> Result<Page> {

@@ -35,7 +35,7 @@ pub(crate) async fn put(link: &Link, container: &str, path: &str, tar: Body) -> 
 }
 
 /// The pieces of a body. An error of its source ends the request half way, and is kept for whoever asked.
-fn pieces(body: Body, failed: Arc<Mutex<Option<Error>>>) -> impl Stream<Item = io::Result<Bytes>> + Send {
+pub(crate) fn pieces(body: Body, failed: Arc<Mutex<Option<Error>>>) -> impl Stream<Item = io::Result<Bytes>> + Send {
     stream::unfold((body, failed), |(mut body, failed)| async move {
         loop {
             return match body.next().await {

@@ -1,6 +1,7 @@
 //! Having the image.
 
 use crate::{
+    build,
     config::{Config, Pull, PullProgress},
     error::{self, Meaning},
     wire::Link,
@@ -48,11 +49,13 @@ const PULL_TEXTS: &[(&str, ErrorKind)] = &[
 /// The image, pulled where the configuration says so. Nothing is made of it yet.
 pub(crate) async fn present(link: &Link, config: &Config, image: &str) -> Result<ImageInspect> {
     let reference = reference(image)?;
-    if config.pull == Pull::Always {
+    let built = build::is_name(image);
+    if config.pull == Pull::Always && !built {
         pull(link, config, &reference).await?;
     }
     match link.docker.inspect_image(&reference).await {
         Ok(found) => return Ok(found),
+        Err(error) if error::status(&error) == 404 && built => return Err(build::not_there(image).with_source(error)),
         Err(error) if error::status(&error) == 404 && config.pull == Pull::Missing => {}
         Err(error) => {
             let kind = error::fault("looking for the image", Meaning::IMAGE, error);
@@ -66,7 +69,7 @@ pub(crate) async fn present(link: &Link, config: &Config, image: &str) -> Result
     link.docker.inspect_image(&reference).await.map_err(|e| error::fault("looking for the image", Meaning::IMAGE, e))
 }
 
-fn not_there(image: &str) -> Error {
+pub(crate) fn not_there(image: &str) -> Error {
     Error::new(ErrorKind::ImageNotFound, format!("the engine has no image {image}, and may not pull it"))
         .with_hint(format!("run `docker pull {image}`, or use Pull::Missing (in a DSN: pull=missing)"))
 }
@@ -99,7 +102,7 @@ fn progress(image: &str, report: CreateImageInfo) -> PullProgress {
     }
 }
 
-fn pull_failed(image: &str, wire: Wire) -> Error {
+pub(crate) fn pull_failed(image: &str, wire: Wire) -> Error {
     let text = match &wire {
         Wire::DockerStreamError { error } => error,
         Wire::DockerResponseServerError { message, .. } => message,
@@ -127,7 +130,7 @@ fn pull_failed(image: &str, wire: Wire) -> Error {
 
 /// The name as it goes into requests: with a tag, because without one the engine would pull them all. Names go into paths as
 /// they are, so what is no name is refused here.
-fn reference(image: &str) -> Result<String> {
+pub(crate) fn reference(image: &str) -> Result<String> {
     let sound = image.len() <= 512
         && image.starts_with(|c: char| c.is_ascii_alphanumeric())
         && image.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/:@".contains(&b))

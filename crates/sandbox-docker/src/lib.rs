@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+mod build;
 mod config;
 mod confine;
 mod create;

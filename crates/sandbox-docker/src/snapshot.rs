@@ -143,7 +143,7 @@ fn labels_of(image: &ImageInspect) -> Option<&HashMap<String, String>> {
 
 /// Without what others handed on, and what only this adapter reads.
 pub(crate) fn own(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    labels.retain(|name, value| name != SNAPSHOT && value != HANDED_ON);
+    labels.retain(|name, value| name != SNAPSHOT && name != crate::build::LABEL && value != HANDED_ON);
     labels
 }
 

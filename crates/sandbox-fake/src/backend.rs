@@ -4,16 +4,17 @@ use crate::{
     Fake, FakeSandbox, VirtualClock,
     beside::{self, Planned},
     config::{id_of, number},
-    double::{Call, CreateCall, DeleteSnapshotCall, ForkCall, ListCall, Number, Operation, SandboxCall},
+    double::{BuildCall, Call, CreateCall, DeleteSnapshotCall, ForkCall, ListCall, Number, Operation, SandboxCall},
     facts,
     fs::Fs,
     image::{Catalogue, User},
     program::join,
-    world::{Beside, Env, Freezer, Lie, Link, Origin, Pace, Room, Secrets, State, Timer, lead, lock},
+    world::{Beside, Env, Freezer, Lie, Link, Origin, Pace, Room, Secrets, State, Timer, WORKSHOPS, lead, lock},
 };
 use sandbox_core::{
-    Attempt, Backend, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed, ListedSnapshot, Made,
-    NetworkPolicy, Page, Query, Resource, Resources, Result, SandboxId, Secret, SnapshotId, Spec, Tasks,
+    Attempt, Backend, Body, BuildImage, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Listed,
+    ListedSnapshot, Made, NetworkPolicy, Page, Query, Resource, Resources, Result, SandboxId, Secret, SnapshotId, Spec,
+    Tasks,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -56,6 +57,12 @@ impl Backend for Fake {
         let kernel = self.kernel();
         let call = lock(&kernel.double).calls.add(Call::ListSnapshots(ListCall::new(query)));
         kernel.answered(call, self.snapshots(query).await)
+    }
+
+    async fn build(&self, request: &BuildImage, context: Body) -> Result<String> {
+        let kernel = self.kernel();
+        let call = lock(&kernel.double).calls.add(Call::Build(BuildCall::new(request)));
+        kernel.answered(call, self.image_of(request, context, call).await)
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<()> {
@@ -142,6 +149,7 @@ impl Fake {
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(crate::world::EPOCH);
         let (mut found, page): (Vec<(u64, Listed)>, usize) = self.kernel().act(|state, _| {
             let later = state.rooms.range((Bound::Excluded(after), Bound::Unbounded));
+            let later = later.take_while(|(number, _)| **number < WORKSHOPS);
             let matching = later.filter(|(_, room)| room.beside.is_none() && query.fits(&room.labels));
             let listed = matching.map(|(number, room)| {
                 (*number, Listed::new(room.id.clone(), room.labels.clone()).created(epoch + room.created))
@@ -209,8 +217,7 @@ impl Fake {
             })?,
             None => {
                 let name = spec.image.as_deref().unwrap_or(Catalogue::DEFAULT);
-                let (image, tree) = lock(&kernel.catalogue).image(name)?;
-                Origin { tree, env: image.env, cwd: image.cwd, user: image.user }
+                lock(&kernel.catalogue).origin(name)?
             }
         };
         let (user, cwd) = (spec.user.as_deref(), spec.cwd.as_deref());
@@ -268,7 +275,7 @@ impl Fake {
     }
 
     /// What every question to the provider begins with.
-    async fn ask(&self, operation: Operation) -> Result<()> {
+    pub(crate) async fn ask(&self, operation: Operation) -> Result<()> {
         lock(&self.kernel().double).admit()?;
         self.kernel().trouble(operation, 1).await
     }

@@ -6,7 +6,7 @@ use crate::{
     config::id_of,
     double::{Input, RunCall},
     facts,
-    world::{Beside, Kernel, Lie, Origin, lock},
+    world::{Beside, Kernel, Lie, lock},
 };
 use sandbox_core::{Attempt, Error, ErrorKind, Made, Resources, Result, Service, Spec};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -30,9 +30,8 @@ impl Fake {
     }
 
     fn plan_service(&self, service: &Service, spec: &Spec) -> Result<(Plan, Option<Vec<String>>)> {
-        let (image, tree) = lock(&self.kernel().catalogue).image(&service.image)?;
-        let command = service.command.clone().or(image.command);
-        let origin = Origin { tree, env: image.env, cwd: image.cwd, user: image.user };
+        let origin = lock(&self.kernel().catalogue).origin(&service.image)?;
+        let command = service.command.clone().or_else(|| origin.main.clone());
         let (user, cwd) = (service.user.as_deref(), service.cwd.as_deref());
         let asked = Outfit { user, cwd, env: &service.env, secrets: &BTreeMap::new() };
         let resources = facts::in_force(&Resources::new());

@@ -4,7 +4,7 @@ use crate::{
     clock::VirtualClock,
     image::Image,
     program::{Proc, program},
-    world::{Kernel, Room, Transport, lock},
+    world::{Kernel, Room, Transport, WORKSHOPS, lock},
 };
 use bytes::Bytes;
 use sandbox_core::{Query, Resources, SandboxId, SnapshotId};
@@ -160,6 +160,16 @@ impl World {
         self.kernel().with(|state, _| state.snapshots.keys().cloned().collect())
     }
 
+    /// How many images were built; one that was found again does not count.
+    pub fn builds(&self) -> usize {
+        self.kernel().with(|state, _| state.builds)
+    }
+
+    /// Takes away an image that was built, behind the adapter's back. False where there is none of this name.
+    pub fn remove_built(&self, name: &str) -> bool {
+        lock(&self.kernel().catalogue).forget(name)
+    }
+
     /// The processes of a sandbox that live, by number; none where it does not live.
     pub fn processes(&self, id: &SandboxId) -> Vec<ProcessInfo> {
         let left = || self.kernel().with(|state, _| state.left.get(id).cloned());
@@ -264,5 +274,5 @@ pub(crate) fn number(id: &SandboxId) -> Option<u64> {
 }
 
 fn find(state: &crate::world::State, id: &SandboxId) -> Option<u64> {
-    number(id).filter(|number| state.rooms.contains_key(number))
+    number(id).filter(|number| *number < WORKSHOPS && state.rooms.contains_key(number))
 }

@@ -59,6 +59,7 @@ pub(crate) fn info() -> Facts {
         IdempotentCreate,
         SecretStore,
         Services,
+        Build,
     ];
     Facts::new("fake")
         .native(native)

@@ -3,7 +3,7 @@
 use crate::{
     fs::{Content, Device, Fs, Kind, Tree, Who},
     program::{Program, builtin},
-    world::EPOCH,
+    world::{EPOCH, Origin},
 };
 use bytes::Bytes;
 use sandbox_core::{Error, ErrorKind};
@@ -168,6 +168,8 @@ pub(crate) struct Catalogue {
     own: BTreeSet<String>,
     /// Made when first used.
     trees: BTreeMap<String, Arc<Tree>>,
+    /// Images that were made from definitions, by name.
+    built: BTreeMap<String, Origin>,
     pub(crate) users: Arc<[User]>,
 }
 
@@ -181,6 +183,7 @@ impl Catalogue {
             programs: builtin::all(),
             own: BTreeSet::new(),
             trees: BTreeMap::new(),
+            built: BTreeMap::new(),
             users: User::usual().into(),
         }
     }
@@ -205,7 +208,29 @@ impl Catalogue {
         self.own.iter().cloned().collect()
     }
 
-    pub(crate) fn image(&mut self, name: &str) -> Result<(Image, Arc<Tree>), Error> {
+    pub(crate) fn has_built(&self, name: &str) -> bool {
+        self.built.contains_key(name)
+    }
+
+    /// Keeps what was made from a definition.
+    pub(crate) fn keep(&mut self, name: String, origin: Origin) {
+        self.built.insert(name, origin);
+    }
+
+    pub(crate) fn forget(&mut self, name: &str) -> bool {
+        self.built.remove(name).is_some()
+    }
+
+    /// What sandboxes of an image begin with.
+    pub(crate) fn origin(&mut self, name: &str) -> Result<Origin, Error> {
+        if let Some(origin) = self.built.get(name) {
+            return Ok(origin.clone());
+        }
+        let (image, tree) = self.image(name)?;
+        Ok(Origin { tree, env: image.env, cwd: image.cwd, user: image.user, main: image.command })
+    }
+
+    fn image(&mut self, name: &str) -> Result<(Image, Arc<Tree>), Error> {
         let image = self.images.get(name).cloned().ok_or_else(|| {
             let known = self.images.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             Error::new(ErrorKind::ImageNotFound, format!("no image `{name}`; there are {known}"))

@@ -2,6 +2,7 @@
 
 mod backend;
 mod beside;
+mod build;
 mod clock;
 mod config;
 mod double;
@@ -33,8 +34,8 @@ struct Guide;
 pub use clock::VirtualClock;
 pub use config::{Fake, ProcessInfo, World};
 pub use double::{
-    Call, CreateCall, Credential, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, On, Operation, Reply,
-    RunCall, SandboxCall, SnapshotCall, Trouble, failure,
+    BuildCall, Call, CreateCall, Credential, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, On, Operation,
+    Reply, RunCall, SandboxCall, SnapshotCall, Trouble, failure,
 };
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Liar, LyingControl, LyingEvents, LyingSandbox};

@@ -285,7 +285,7 @@ impl Client {
         Err(self.stamp("close", error.with_hint("look at `orphans`; what expires is found by `sweep`")))
     }
 
-    async fn narrowed(&self, s: &Arc<Spawner>, spec: Spec) -> Result<(Arc<Facts>, Spec)> {
+    pub(crate) async fn narrowed(&self, s: &Arc<Spawner>, spec: Spec) -> Result<(Arc<Facts>, Spec)> {
         let s2 = Arc::clone(s);
         let asked = async move {
             let key = s2.backend.get().probe_key(&spec);

@@ -46,14 +46,14 @@ impl Command {
         }
     }
 
-    /// A text for the sandbox's `/bin/sh -c`.
-    pub fn shell(text: impl Into<String>) -> Self {
-        Self::new("/bin/sh").arg("-c").arg(text)
-    }
-
     /// The program and its arguments.
     pub fn argv(&self) -> &[String] {
         &self.argv
+    }
+
+    /// A text for the sandbox's `/bin/sh -c`.
+    pub fn shell(text: impl Into<String>) -> Self {
+        Self::new("/bin/sh").arg("-c").arg(text)
     }
 
     /// Adds an argument.

@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Boxed, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend,
-    Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Listening, Made,
-    MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize, Restart,
-    Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop, TakeSnapshot, Tasks,
-    WatchDir, WriteFile,
+    Attempt, Backend, Body, Boxed, BuildImage, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events,
+    Exec, Extend, Facts, Fate, FileInfo, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot,
+    Listening, Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename,
+    Resize, Restart, Result, Resume, SandboxId, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop,
+    TakeSnapshot, Tasks, WatchDir, WriteFile,
 };
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ twin! { DynBackend of Backend: info() -> Facts, clock() -> Option<Arc<dyn Clock>
     fork(source: &'a SandboxId, request: &'a ForkSandbox, attempt: &'a Attempt) -> Result<DynMade>, erased;
     delete_snapshot(id: &'a SnapshotId) -> Result<()>;
     list_snapshots(query: &'a Query) -> Result<Page<ListedSnapshot>>;
+    build(request: &'a BuildImage, context: Body) -> Result<String>;
 }
 
 twin! { DynInstance of Instance: ;

@@ -1,7 +1,7 @@
 //! The duty to end one sandbox, from the try to create it to its one end.
 
 use crate::{
-    again,
+    build,
     closer::Closer,
     engine::{Held, Orphan, Spawner, done},
     erase::{DynInstance, DynMade},
@@ -50,7 +50,7 @@ pub(crate) fn create(
             async move {
                 let backend = s.backend.get();
                 let made = match source {
-                    None => again::create(&facts, &attempt, || backend.create(&spec, &attempt)).await?,
+                    None => build::create(&s, &facts, &mut spec, &attempt).await?,
                     Some(source) => {
                         let mut request = ForkSandbox::new();
                         (request.labels, request.lifetime) = (spec.labels.clone(), spec.lifetime);

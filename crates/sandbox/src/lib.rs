@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod again;
+mod build;
 mod capture;
 mod client;
 mod closer;
@@ -33,11 +34,12 @@ pub use process::{Input, Process, ProcessEvent};
 pub use registry::Registry;
 pub use sandbox::Sandbox;
 pub use sandbox_core::{
-    Amount, Backend, Body, Capability, Captured, Change, ChangeKind, Chunks, CredentialVariable, Destination, Endpoint,
-    Error, ErrorKind, Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation, IsolationFact, Listed,
-    ListedSnapshot, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput, PortRange, ProcessId,
-    Provider, PtySize, Query, Ready, Reattach, Replay, Resource, Resources, Result, Retry, Rule, RuleTarget, SandboxId,
-    Secret, Service, SetMeta, Signal, SnapshotId, Spec, Status, Support, TakeSnapshot, WatchDir, WriteFile, labels,
+    Amount, Backend, Body, Capability, Captured, Change, ChangeKind, Chunks, CredentialVariable, Definition,
+    Destination, Endpoint, Error, ErrorKind, Facts, Fate, FileInfo, FileKind, ForkSandbox, Honoured, Isolation,
+    IsolationFact, Listed, ListedSnapshot, Meta, Mode, NetworkPolicy, Output, Parameter, Parameters, PartialOutput,
+    PortRange, ProcessId, Provider, PtySize, Query, Ready, Reattach, Replay, Resource, Resources, Result, Retry, Rule,
+    RuleTarget, SandboxId, Secret, Service, SetMeta, Signal, SnapshotId, Spec, Status, Support, TakeSnapshot, WatchDir,
+    WriteFile, labels,
 };
 pub use sweep::{Sweep, Swept};
 

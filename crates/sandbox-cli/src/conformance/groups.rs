@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[Capability])] = &[
     ),
     ("Sandboxes", &[Labels, List, Attach, Lifetime, Extend, OwnerLease, Pids, IdempotentCreate, SecretStore, Services]),
     ("States and copies", &[Pause, StopStart, Snapshot, SnapshotList, Fork]),
+    ("Images", &[Build]),
 ];
 
 /// These codes by group; what is in none comes last.

@@ -36,6 +36,7 @@
 
 pub(crate) mod refuses;
 
+mod build;
 mod cancel;
 mod create;
 mod errors;
@@ -66,6 +67,7 @@ pub(crate) static AREAS: &[&[Row]] = &[
     lifecycle::ROWS,
     create::ROWS,
     repeat::ROWS,
+    build::ROWS,
     cancel::ROWS,
     transfers::ROWS,
     owners::ROWS,

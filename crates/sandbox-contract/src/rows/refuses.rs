@@ -10,8 +10,8 @@ use crate::{
 };
 use bytes::Bytes;
 use sandbox::{
-    Command, ForkSandbox, NetworkPolicy, PtySize, Query, Sandbox, Service, SetMeta, Signal, Spec, TakeSnapshot,
-    WatchDir,
+    Command, Definition, ForkSandbox, NetworkPolicy, PtySize, Query, Sandbox, Service, SetMeta, Signal, Spec,
+    TakeSnapshot, WatchDir,
 };
 use sandbox_core::{Capability, Error, ErrorKind, Resources, Result};
 use std::{future::Future, time::Duration};
@@ -69,6 +69,14 @@ pub(crate) async fn check(cx: &Ctx, capability: Capability) -> Done {
         SecretStore => {
             let secret = cx.spec().secret("CONTRACT_REFUSES", "contract-secret");
             refused(cx, capability, "a secret", create(secret)).await?;
+        }
+        Build => {
+            let definition = || Definition::new("FROM contract-refuses\n");
+            let mut spec = cx.spec().build(definition());
+            spec.image = None;
+            refused(cx, capability, "a create from a definition", create(spec)).await?;
+            refused(cx, capability, "a build", cx.client().build(definition())).await?;
+            ensure!(cx.meddling().calls(Point::Build) == 0, "{capability}: the adapter was asked all the same");
         }
         List => refused(cx, capability, "a list", cx.client().list(Query::new())).await?,
         SnapshotList => {

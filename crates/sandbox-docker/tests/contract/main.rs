@@ -5,7 +5,10 @@ mod middleman;
 use bollard::{
     Docker,
     models::ContainerInspectResponse,
-    query_parameters::{KillContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder},
+    query_parameters::{
+        KillContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
+        RemoveImageOptionsBuilder,
+    },
 };
 use middleman::{Middleman, Trouble};
 use sandbox_contract::{Applied, Canary, Labels, Probes, Reach, Subject};
@@ -74,6 +77,11 @@ fn probes(engine: &Arc<Middleman>) -> Probes {
         .slow_create(arm(|| Trouble::Hang { request: "POST /containers/create" }))
         .hang_destroy(arm(|| Trouble::Hang { request: "DELETE /containers/" }))
         .fail_destroy(fail(|| Trouble::Refuse { request: "DELETE /containers/", words: WORDS }))
+        .builds({
+            let engine = Arc::clone(engine);
+            move |()| std::future::ready(Ok(engine.builds()))
+        })
+        .remove_image(remove_image)
         .page_size(|()| std::future::ready(Ok(None)))
         .native_labels(|id| async move {
             let labels = inspect(&id).await?.config.and_then(|config| config.labels);
@@ -107,6 +115,12 @@ async fn count(labels: Labels) -> Result<usize> {
     let names = containers.into_iter().filter_map(|container| container.names?.into_iter().next());
     let names = names.map(|name| name.trim_start_matches('/').to_string());
     Ok(names.chain(networks.into_iter().filter_map(|network| network.name)).collect::<BTreeSet<_>>().len())
+}
+
+async fn remove_image(name: String) -> Result<()> {
+    let options = RemoveImageOptionsBuilder::default().force(true).build();
+    let removed = engine()?.remove_image(&name, Some(options), None).await;
+    removed.map(drop).map_err(|error| unavailable("removing an image", error))
 }
 
 async fn canary((): ()) -> Result<Canary> {

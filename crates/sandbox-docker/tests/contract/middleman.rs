@@ -5,7 +5,10 @@ use std::{
     io::{self, Read, Write},
     net::Shutdown,
     os::unix::net::{UnixListener, UnixStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -27,6 +30,7 @@ pub(crate) enum Trouble {
 pub(crate) struct Middleman {
     folder: tempfile::TempDir,
     armed: Arc<Mutex<Option<Trouble>>>,
+    builds: Arc<AtomicUsize>,
 }
 
 impl Middleman {
@@ -34,19 +38,25 @@ impl Middleman {
         let folder = tempfile::tempdir()?;
         let listener = UnixListener::bind(folder.path().join("engine.sock"))?;
         let armed = Arc::new(Mutex::new(None));
-        let troubles = Arc::clone(&armed);
+        let (troubles, builds) = (Arc::clone(&armed), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&builds);
         // It waits for connections until the process ends: the socket's file goes with the folder.
         thread::Builder::new().name("middleman".into()).spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
-                let troubles = Arc::clone(&troubles);
-                thread::spawn(move || drop(serve(near, &troubles)));
+                let (troubles, counted) = (Arc::clone(&troubles), Arc::clone(&counted));
+                thread::spawn(move || drop(serve(near, &troubles, &counted)));
             }
         })?;
-        Ok(Self { folder, armed })
+        Ok(Self { folder, armed, builds })
     }
 
     pub(crate) fn address(&self) -> String {
         format!("unix://{}", self.folder.path().join("engine.sock").display())
+    }
+
+    /// How many builds the engine was asked for.
+    pub(crate) fn builds(&self) -> usize {
+        self.builds.load(Ordering::SeqCst)
     }
 
     pub(crate) fn arm(&self, trouble: Trouble) {
@@ -54,10 +64,14 @@ impl Middleman {
     }
 }
 
-fn serve(mut near: UnixStream, armed: &Mutex<Option<Trouble>>) -> io::Result<()> {
+fn serve(mut near: UnixStream, armed: &Mutex<Option<Trouble>>, builds: &AtomicUsize) -> io::Result<()> {
     let mut head = vec![0; 64 << 10];
     let length = near.read(&mut head)?;
     head.truncate(length);
+    let asked = head.split(|byte| matches!(byte, b'?' | b'\r')).next().unwrap_or_default();
+    if asked.starts_with(b"POST /") && asked.ends_with(b"/build") {
+        builds.fetch_add(1, Ordering::SeqCst);
+    }
     let trouble = due(&mut armed.lock().unwrap_or_else(PoisonError::into_inner), &head);
     match trouble {
         Some(Trouble::Hang { .. }) => {

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test with its own harness is still a test")]
 
+mod build;
 mod client;
 mod commands;
 mod confine;
@@ -30,6 +31,8 @@ macro_rules! trials {
 
 fn main() -> ExitCode {
     let all = trials! {
+        build: a_definition_is_built_and_found_again a_rebuild_leaves_one_image failing_steps_are_told
+            what_it_begins_with_has_to_be_there a_dropped_build_leaves_nothing texts_that_are_no_dockerfile;
         client: caps_that_cannot_be_kept fifty_creates_half_of_them_dropped;
         lifecycle: create_run_list_destroy a_repeated_create_leaves_one facts_are_offline_and_probed working_directories ids_that_are_no_ids
             foreign_containers_are_left_alone attach_tells_gone_from_unknown cut_creates_leave_nothing lifetime_ends_it

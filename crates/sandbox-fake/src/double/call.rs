@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use sandbox_core::{
-    Error, ErrorKind, ForkSandbox, NetworkPolicy, Query, SandboxId, SnapshotId, Spec, TakeSnapshot, labels,
+    BuildImage, Error, ErrorKind, ForkSandbox, NetworkPolicy, Query, SandboxId, SnapshotId, Spec, TakeSnapshot, labels,
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -42,6 +42,8 @@ pub enum Call {
     ListSnapshots(ListCall),
     /// An operation on files.
     File(FileCall),
+    /// An image from a definition.
+    Build(BuildCall),
 }
 
 impl Call {
@@ -56,6 +58,7 @@ impl Call {
             Self::Snapshot(call) => call.error,
             Self::DeleteSnapshot(call) => call.error,
             Self::File(call) => call.error,
+            Self::Build(call) => call.error,
         }
     }
 }
@@ -184,6 +187,40 @@ pub struct FileCall {
     pub error: Option<ErrorKind>,
 }
 
+/// An image that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildCall {
+    /// The text of the Dockerfile.
+    pub dockerfile: String,
+    /// Values for `ARG`.
+    pub args: BTreeMap<String, String>,
+    /// What names the definition, its context included.
+    pub digest: String,
+    /// Whether a build was asked for also where the image is there.
+    pub rebuild: bool,
+    /// Its name, where there is one.
+    pub image: Option<String>,
+    /// Whether it was built, and not found.
+    pub built: bool,
+    /// The kind of the error that it was answered with.
+    pub error: Option<ErrorKind>,
+}
+
+impl BuildCall {
+    pub(crate) fn new(request: &BuildImage) -> Self {
+        Self {
+            dockerfile: request.dockerfile.clone(),
+            args: request.args.clone(),
+            digest: request.digest.clone(),
+            rebuild: request.rebuild,
+            image: None,
+            built: false,
+            error: None,
+        }
+    }
+}
+
 impl SandboxCall {
     pub(crate) fn new(sandbox: &SandboxId) -> Self {
         Self { sandbox: sandbox.clone(), error: None }
@@ -281,6 +318,7 @@ impl Calls {
             Some(Call::Snapshot(call)) => &mut call.error,
             Some(Call::DeleteSnapshot(call)) => &mut call.error,
             Some(Call::File(call)) => &mut call.error,
+            Some(Call::Build(call)) => &mut call.error,
             None => return,
         };
         *slot = Some(error.kind());
@@ -297,6 +335,12 @@ impl Calls {
     pub(crate) fn taken(&mut self, number: Number, id: &SnapshotId) {
         if let Some(Call::Snapshot(call)) = self.at(number) {
             call.snapshot = Some(id.clone());
+        }
+    }
+
+    pub(crate) fn built(&mut self, number: Number, image: &str, anew: bool) {
+        if let Some(Call::Build(call)) = self.at(number) {
+            (call.image, call.built) = (Some(image.to_string()), anew);
         }
     }
 

@@ -8,7 +8,8 @@ mod setup;
 mod trouble;
 
 pub use call::{
-    Call, CreateCall, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, RunCall, SandboxCall, SnapshotCall,
+    BuildCall, Call, CreateCall, DeleteSnapshotCall, FileCall, ForkCall, Input, ListCall, RunCall, SandboxCall,
+    SnapshotCall,
 };
 pub(crate) use call::{Calls, Number};
 pub use on::On;

@@ -87,7 +87,7 @@ impl World {
 
     /// What was asked of the fake, in order, the last ten thousand: what [`Call`] has variants for, also where it was refused.
     ///
-    /// Not recorded are probes, reaching a command again, pause, resume, stop, restart, extend, the network, ports, and what is
+    /// Not recorded are probes, steps of definitions, reaching a command again, pause, resume, stop, restart, extend, the network, ports, and what is
     /// done with a command that runs, but for its input; nor a command for a sandbox that is gone, paused or stopped. What is
     /// wrong before anything is sent never gets to a backend.
     pub fn calls(&self) -> Vec<Call> {

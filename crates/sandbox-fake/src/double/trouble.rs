@@ -39,6 +39,8 @@ pub enum Operation {
     DeleteSnapshot,
     /// Enumerating them; one step.
     ListSnapshots,
+    /// Building an image; two steps: find or build it, answer (it is there).
+    Build,
     /// Starting a command; two steps: start it, answer (it runs).
     Run,
     /// Any operation on files, and the start of a watch; one step.
@@ -51,7 +53,7 @@ impl Operation {
         match self {
             Self::Create => 4,
             Self::Fork => 3,
-            Self::Destroy | Self::Run | Self::Snapshot | Self::DeleteSnapshot => 2,
+            Self::Destroy | Self::Run | Self::Build | Self::Snapshot | Self::DeleteSnapshot => 2,
             Self::Probe | Self::Attach | Self::List | Self::ListSnapshots | Self::Files => 1,
         }
     }

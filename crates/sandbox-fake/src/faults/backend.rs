@@ -9,9 +9,9 @@ use crate::{
 };
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Honoured, Instance, Isolation,
-    IsolationFact, Listed, ListedSnapshot, Made, NetworkPolicy, Page, Query, Replay, Resource, Result, SandboxId,
-    SnapshotId, Spec, Tasks, labels,
+    Attempt, Backend, Body, BuildImage, Capability, Clock, Error, ErrorKind, Facts, ForkSandbox, Honoured, Instance,
+    Isolation, IsolationFact, Listed, ListedSnapshot, Made, NetworkPolicy, Page, Query, Replay, Resource, Result,
+    SandboxId, SnapshotId, Spec, Tasks, labels,
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -247,6 +247,10 @@ impl Backend for Liar {
             query.labels.clear();
         }
         self.0.fake.list_snapshots(&query).await
+    }
+
+    async fn build(&self, request: &BuildImage, context: Body) -> Result<String> {
+        self.image(request, context).await
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

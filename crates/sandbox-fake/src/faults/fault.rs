@@ -167,6 +167,19 @@ faults! {
     /// A port of one sandbox is the same port of all.
     PortsAreOneForAll;
 
+    /// An image is what its definition begins with.
+    BuildsAreTheirBase;
+    /// What was built is never found again.
+    EveryBuildIsNew;
+    /// A rebuild finds what is there.
+    RebuildsAreFound;
+    /// Definitions with the same text are the same, whatever they copy.
+    BuildsGoByTheirText;
+    /// Nobody says which step of a definition failed.
+    FailedStepsSayNothing;
+    /// A definition that begins with an unknown image begins with the default one.
+    UnknownBaseIsTheDefault;
+
     /// `kill` says that all are dead.
     KillDoesNothing;
     /// `kill` ends the sandbox.

@@ -4,6 +4,7 @@
 //! can tell are in `world::Lie`.
 
 mod backend;
+mod build;
 mod fault;
 mod files;
 mod lifecycle;

@@ -1,5 +1,6 @@
 //! The raw traits, without the engine.
 
+mod build;
 mod clock;
 mod files;
 mod lifetime;

@@ -31,7 +31,7 @@ pub(crate) use process::{End, Exit, Process, Sink, Source, bit};
 pub(crate) use room::{Room, Secrets};
 pub(crate) use service::Beside;
 pub(crate) use snapshot::Origin;
-pub(crate) use state::{Birth, Launch, State, gone};
+pub(crate) use state::{Birth, Launch, State, WORKSHOPS, gone};
 pub(crate) use terminal::shown;
 pub(crate) use timers::{Key, Timer};
 

@@ -15,11 +15,6 @@ pub(crate) struct Beside {
 }
 
 impl State {
-    /// The sandboxes that live, without their services.
-    pub(crate) fn sandboxes(&self) -> impl Iterator<Item = (&u64, &super::Room)> {
-        self.rooms.iter().filter(|(_, room)| room.beside.is_none())
-    }
-
     /// The services of a sandbox, by name, whether it lives or not.
     pub(crate) fn services(&self, sandbox: u64) -> BTreeMap<String, (u64, SandboxId)> {
         let all = self.rooms.iter().filter_map(|(number, room)| Some((number, room.beside.as_ref()?, &room.id)));

@@ -12,6 +12,8 @@ pub(crate) struct Origin {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) cwd: String,
     pub(crate) user: String,
+    /// The image's main program, which services run.
+    pub(crate) main: Option<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -30,6 +32,7 @@ impl State {
             env: (*room.env).clone(),
             cwd: room.cwd.clone(),
             user: room.user.name.to_string(),
+            main: None,
         };
         self.last_snapshot += 1;
         let id = SnapshotId::new(format!("fake-snapshot-{}", self.last_snapshot));

@@ -32,6 +32,9 @@ pub(crate) struct State {
     pub(crate) net: Net,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snapshot>,
     pub(crate) last_snapshot: u64,
+    pub(crate) last_workshop: u64,
+    /// How many images were built.
+    pub(crate) builds: usize,
     /// How many sandboxes may live at once.
     pub(crate) quota: Option<usize>,
     /// How many sandboxes a page of an enumeration has.
@@ -52,6 +55,8 @@ impl Default for State {
             net: Net::default(),
             snapshots: BTreeMap::new(),
             last_snapshot: 0,
+            last_workshop: 0,
+            builds: 0,
             quota: None,
             page: 100,
             absent: BTreeSet::new(),
@@ -60,6 +65,9 @@ impl Default for State {
         }
     }
 }
+
+/// Rooms from this number on are no sandboxes. Its low bits keep their addresses apart from those of sandboxes.
+pub(crate) const WORKSHOPS: u64 = (1 << 63) | (1 << 23);
 
 /// A program about to run.
 pub(crate) struct Launch {
@@ -87,6 +95,17 @@ pub(crate) struct Birth {
 impl State {
     pub(crate) fn room(&mut self, room: u64) -> Result<&mut Room, Error> {
         self.rooms.get_mut(&room).ok_or_else(gone)
+    }
+
+    /// Those that are sandboxes, in the order in which they were made: no services, and no image is being made in them.
+    pub(crate) fn sandboxes(&self) -> impl Iterator<Item = (&u64, &Room)> {
+        self.rooms.range(..WORKSHOPS).filter(|(_, room)| room.beside.is_none())
+    }
+
+    /// The number of a new room that is no sandbox.
+    pub(crate) fn workshop(&mut self) -> u64 {
+        self.last_workshop += 1;
+        WORKSHOPS + self.last_workshop
     }
 
     /// The files of all sandboxes, by a lie.

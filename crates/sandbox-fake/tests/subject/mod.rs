@@ -87,6 +87,17 @@ fn probes<B: Backend>(fake: &Fake, backend: impl Fn(Fake) -> B + Clone + Send + 
                 ready(Ok(()))
             }
         })
+        .builds({
+            let world = world();
+            move |()| ready(Ok(world.builds()))
+        })
+        .remove_image({
+            let world = world();
+            move |name: String| {
+                world.remove_built(&name);
+                ready(Ok(()))
+            }
+        })
         .page_size(|()| ready(Ok(Some(PAGE))))
         .fail_create_at({
             let world = world();

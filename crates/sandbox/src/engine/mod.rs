@@ -14,7 +14,7 @@ pub use open::Orphan;
 pub(crate) use spawner::Spawner;
 pub(crate) use workers::{Held, Task, Workers, done, guard, quietly};
 
-use crate::erase::DynBackend;
+use crate::{build::Builds, erase::DynBackend};
 use sandbox_core::{Backend, Error, ErrorKind, Result};
 use std::{
     collections::HashMap,
@@ -65,6 +65,7 @@ impl Engine {
             facts,
             limits,
             probed: Mutex::new(HashMap::new()),
+            builds: Builds::default(),
             lives: Mutex::new(spawner::Lives::Open(Vec::new())),
         };
         Ok(Arc::new(Self {

@@ -1,7 +1,7 @@
 //! What tasks hold. Never the engine itself, or they would keep it alive.
 
 use super::{Held, Limits, Orphan, Workers, done, workers::followed};
-use crate::{erase::DynBackend, life::Life};
+use crate::{build::Builds, erase::DynBackend, life::Life};
 use sandbox_core::{Clock, Error, ErrorKind, Facts, Result, SandboxId};
 use std::{
     borrow::Cow,
@@ -29,6 +29,8 @@ pub(crate) struct Spawner {
     pub(crate) limits: Limits,
     /// What `probe` said, by key.
     pub(crate) probed: Mutex<HashMap<String, Arc<Facts>>>,
+    /// What was built, by digest.
+    pub(crate) builds: Builds,
     pub(super) lives: Mutex<Lives>,
 }
 

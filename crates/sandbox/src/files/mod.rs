@@ -2,8 +2,10 @@
 
 mod archive;
 mod command;
+mod context;
 mod header;
 mod host;
+mod ignored;
 mod members;
 mod options;
 mod pack;
@@ -13,6 +15,7 @@ mod unpack;
 mod watch;
 mod way;
 
+pub(crate) use context::Context;
 pub use options::{TreeOptions, TreeReport};
 pub use watch::Watcher;
 
@@ -23,7 +26,7 @@ use sandbox_core::{
     SetMeta, Stat, WriteFile,
 };
 use std::sync::{Arc, PoisonError};
-use stream::Pace;
+pub(crate) use stream::Pace;
 use way::{Way, is_name, names_directory};
 
 /// The files of a sandbox, as its own user sees them, or the user of its view (see [`Sandbox::with`](crate::Sandbox::with)).

@@ -62,6 +62,24 @@ impl TreeOptions {
     }
 }
 
+/// Which entries of a tree of the host are sent. Paths are below the root, with names as they are.
+pub(super) trait Choice {
+    /// Whether it is left out, with all that is below it.
+    fn excludes(&self, path: &Path, is_dir: bool) -> bool;
+    /// Whether it is sent for its own sake.
+    fn takes(&self, path: &Path, is_dir: bool) -> bool;
+}
+
+impl Choice for Filter {
+    fn excludes(&self, path: &Path, is_dir: bool) -> bool {
+        Self::excludes(self, path, is_dir)
+    }
+
+    fn takes(&self, path: &Path, is_dir: bool) -> bool {
+        Self::takes(self, path, is_dir)
+    }
+}
+
 /// What is meant. Paths are below the root, with names as they are.
 #[derive(Debug)]
 pub(super) struct Filter {

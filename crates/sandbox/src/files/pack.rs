@@ -3,7 +3,7 @@
 use super::{
     header::{self, Entry},
     host::{self, Identity, Source},
-    options::Filter,
+    options::Choice,
     stream::PIECE,
 };
 use bytes::{Bytes, BytesMut};
@@ -54,7 +54,7 @@ impl Plan {
     }
 
     /// Looks into the next directory: names, modes, links. Links that leave the tree are refused. Says whether there is more.
-    pub(super) fn look(&mut self, filter: &Filter) -> Result<bool> {
+    pub(super) fn look(&mut self, filter: &impl Choice) -> Result<bool> {
         let Some(below) = self.todo.pop() else { return Ok(false) };
         let dir = self.root.join(&below);
         let entries = fs::read_dir(&dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -77,7 +77,7 @@ impl Plan {
         Ok(true)
     }
 
-    fn add(&mut self, below: &Path, path: PathBuf, whole: &Path, filter: &Filter) -> Result<()> {
+    fn add(&mut self, below: &Path, path: PathBuf, whole: &Path, filter: &impl Choice) -> Result<()> {
         let there = fs::symlink_metadata(whole).map_err(|e| host::failed(whole, e))?;
         let taken = filter.takes(&path, there.is_dir());
         if there.is_dir() {
@@ -110,6 +110,7 @@ impl Plan {
 pub(super) struct Packer {
     plan: Arc<Plan>,
     owner: (u32, u32),
+    times: bool,
     next: usize,
     file: Option<Source>,
     ended: bool,
@@ -119,7 +120,13 @@ pub(super) struct Packer {
 
 impl Packer {
     pub(super) fn new(plan: Arc<Plan>, owner: (u32, u32), sent: Arc<AtomicU64>) -> Self {
-        Self { plan, owner, next: 0, file: None, ended: false, sent }
+        Self { plan, owner, times: true, next: 0, file: None, ended: false, sent }
+    }
+
+    /// With all times zero, so that equal trees are equal bytes.
+    pub(super) fn timeless(mut self) -> Self {
+        self.times = false;
+        self
     }
 
     /// Reads from the host as much as a piece holds; `None` is the end. When it fails, others may have been sent.
@@ -169,7 +176,8 @@ impl Packer {
                 EntryType::Regular
             }
         };
-        let (mode, mtime, owner) = (member.mode, member.mtime, self.owner);
+        let (mode, owner) = (member.mode, self.owner);
+        let mtime = if self.times { member.mtime } else { 0 };
         Entry { kind, name: name.as_bytes(), link: &link, size, mode, mtime, owner }.put(out);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Bodies on their way between the workers, the host's files and everybody else. No thread waits for anything but the host's
 //! own file system, so however many bodies are open, and read by nobody, there are threads for the others.
 
-use crate::lease::Lease;
+use crate::{engine::Spawner, lease::Lease};
 use bytes::Bytes;
 use sandbox_core::{Body, Chunks, Error, ErrorKind, Result};
 use std::{
@@ -18,14 +18,23 @@ use tokio::{
 
 /// Where a transfer's steps run, and how long each may take.
 #[derive(Debug, Clone)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     io: Handle,
     limit: Duration,
 }
 
 impl Pace {
     pub(super) fn of(lease: &Lease) -> Self {
-        Self { io: lease.spawner.workers.io.clone(), limit: lease.spawner.limits.operation }
+        Self::on(&lease.spawner)
+    }
+
+    pub(crate) fn on(s: &Spawner) -> Self {
+        Self { io: s.workers.io.clone(), limit: s.limits.operation }
+    }
+
+    #[cfg(test)]
+    pub(super) fn test() -> Self {
+        Self { io: Handle::try_current().expect("a runtime"), limit: Duration::from_secs(60) }
     }
 
     /// One step that others have to make.

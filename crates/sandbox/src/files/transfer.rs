@@ -129,7 +129,7 @@ impl Files {
             let (mut plan, mut more) = (pace.host(move || Plan::of(&root)).await?, true);
             while more {
                 let filter = Arc::clone(&filter);
-                (plan, more) = pace.host(move || plan.look(&filter).map(|more| (plan, more))).await?;
+                (plan, more) = pace.host(move || plan.look(&*filter).map(|more| (plan, more))).await?;
             }
             let plan = Arc::new(plan);
             let bytes = self.send(&plan, path).await?;

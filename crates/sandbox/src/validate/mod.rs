@@ -1,11 +1,13 @@
 //! Everything that can be decided from facts, before the adapter is called.
 
+mod build;
 mod command;
 mod name;
 mod pty;
 mod service;
 mod spec;
 
+pub(crate) use build::definition;
 pub(crate) use command::{Place, reattach, resolve};
 pub(crate) use name::{absolute, id, joined, label_query, labels, snapshot};
 pub(crate) use pty::size;
@@ -29,6 +31,7 @@ fn hint(capability: Capability) -> Option<&'static str> {
         Capability::Extend => "create it with the `lifetime` that it needs",
         Capability::DynamicNetwork => "create another sandbox with the policy",
         Capability::Snapshot => "download what is to be kept",
+        Capability::Build => "build the image by the provider's own means, and name it with `image`",
         Capability::SnapshotList => "leave out the labels, and keep the ids of snapshots",
         Capability::Fork => "create another sandbox, and copy files into it",
         Capability::Ports => "talk to the program through its own streams",

@@ -23,6 +23,7 @@ pub(crate) fn spec(mut spec: Spec, facts: &Facts) -> Result<Spec> {
                 .with_hint("leave one of them out: a snapshot is all that a sandbox is made from"));
         }
     }
+    super::build::of_spec(&spec, facts)?;
     if let Some(cwd) = &spec.cwd {
         absolute(cwd, "the working directory")?;
     }

@@ -6,6 +6,7 @@ mod common;
 
 mod again;
 mod attempt;
+mod build;
 mod create;
 mod deadlines;
 mod facts;

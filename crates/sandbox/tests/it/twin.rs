@@ -8,8 +8,8 @@ use crate::common::{
 };
 use bytes::Bytes;
 use sandbox::{
-    Capability, ErrorKind, ForkSandbox, NetworkPolicy, Overrides, PtySize, Query, Reattach, Sandbox, SetMeta, Signal,
-    Spec, TakeSnapshot, WatchDir,
+    Capability, Definition, ErrorKind, ForkSandbox, NetworkPolicy, Overrides, PtySize, Query, Reattach, Sandbox,
+    SetMeta, Signal, Spec, TakeSnapshot, WatchDir,
 };
 use sandbox_core::{Attempt, Body};
 
@@ -45,6 +45,7 @@ async fn every_method_of_an_adapter_is_reached() {
         let (client, log) = Script { facts, ..script }.client();
         (client, log)
     };
+    assert!(client.build(Definition::new("FROM a")).await.unwrap().starts_with("built:"));
     let sandbox = client.create(spec().ready_port(80)).await.unwrap();
     assert!(client.attach("x").await.is_ok());
     assert!(client.list(Query::new()).await.unwrap().is_empty());
@@ -123,6 +124,7 @@ async fn handles_are_cheap_and_tell_what_they_are() {
     fn sends(_: impl Send) {}
     let files = sandbox.files();
     sends(client.create(Spec::new()));
+    sends(client.build(Definition::new("FROM a")));
     sends(sandbox.run(any()));
     sends(sandbox.close());
     sends(files.upload_dir("/x", "/y"));

@@ -8,32 +8,32 @@ use std::{
 };
 
 /// Removed when it is dropped.
-pub(super) struct HostDir(PathBuf);
+pub(in crate::rows) struct HostDir(PathBuf);
 
 impl HostDir {
-    pub(super) fn new(cx: &Ctx) -> Result<Self, Stop> {
+    pub(in crate::rows) fn new(cx: &Ctx) -> Result<Self, Stop> {
         let path = std::env::temp_dir().join(format!("sandbox-contract-{}", cx.marker()));
         fs::create_dir_all(&path).map_err(|error| Stop::fail(format_args!("{}: {error}", path.display())))?;
         Ok(Self(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::rows) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub(super) fn join(&self, below: &str) -> PathBuf {
+    pub(in crate::rows) fn join(&self, below: &str) -> PathBuf {
         self.0.join(below)
     }
 
     /// Writes a file, and its parents.
-    pub(super) fn write(&self, below: &str, content: impl AsRef<[u8]>) -> Result<(), Stop> {
+    pub(in crate::rows) fn write(&self, below: &str, content: impl AsRef<[u8]>) -> Result<(), Stop> {
         let path = self.join(below);
         let parent = path.parent().unwrap_or(&self.0);
         host(fs::create_dir_all(parent).and_then(|()| fs::write(&path, content)))
     }
 
     /// The names in it, sorted.
-    pub(super) fn names(&self) -> Result<Vec<String>, Stop> {
+    pub(in crate::rows) fn names(&self) -> Result<Vec<String>, Stop> {
         let entries = host(fs::read_dir(&self.0).and_then(Iterator::collect::<io::Result<Vec<_>>>))?;
         let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();

@@ -11,7 +11,7 @@ mod refused;
 mod trees;
 mod watch;
 
-pub(super) use host::pattern;
+pub(super) use host::{HostDir, pattern};
 
 use crate::row::{Row, row};
 use sandbox_core::Capability::{AtomicWrite, FileMeta, FileStream, Files, Run, Tree, User, Watch};

@@ -3,9 +3,11 @@
 
 mod landing;
 mod source;
+mod unnamed;
 
 pub(super) use landing::{Landing, create_all, directory, set_mode, symlink, there};
 pub(super) use source::{Identity, Source, identity};
+pub(super) use unnamed::Unnamed;
 
 use sandbox_core::{Error, ErrorKind};
 use std::{fs, io, path::Path};

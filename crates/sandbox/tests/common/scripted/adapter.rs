@@ -5,10 +5,10 @@
 use super::{Script, log::Notes};
 use bytes::Bytes;
 use sandbox_core::{
-    Attempt, Backend, Body, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec, Extend, Facts,
-    Fate, FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot, Listening,
-    Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename, Resize,
-    Restart, Result, Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop,
+    Attempt, Backend, Body, BuildImage, Changes, Clock, Control, Destination, Endpoint, Error, Event, Events, Exec,
+    Extend, Facts, Fate, FileInfo, FileKind, ForkSandbox, GetTree, Instance, ListDestinations, ListDir, ListedSnapshot,
+    Listening, Made, MakeDir, OpenPort, Page, Pause, ProcessId, PutTree, Query, ReadFile, Reattach, Remove, Rename,
+    Resize, Restart, Result, Resume, SandboxId, Secret, SetMeta, SetNetwork, Signal, SnapshotId, Spec, Stat, Stop,
     TakeSnapshot, Tasks, WatchDir, WriteFile,
 };
 use std::sync::Arc;
@@ -119,6 +119,11 @@ impl Backend for Scripted {
     async fn list_snapshots(&self, query: &Query) -> Result<Page<ListedSnapshot>> {
         self.0.notes.say("list snapshots");
         (self.0.script.list_snapshots)(query.clone()).await
+    }
+
+    async fn build(&self, request: &BuildImage, context: Body) -> Result<String> {
+        self.0.notes.say("build");
+        (self.0.script.build)((request.clone(), context)).await
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

@@ -11,7 +11,7 @@ pub(crate) use steps::{Step, code, out, script};
 use bytes::Bytes;
 use sandbox::{Client, Limits};
 use sandbox_core::{
-    Attempt, Body, Boxed, Capability, Changes, Clock, Error, ErrorKind, Event, Exec, Facts, Fate, GetTree,
+    Attempt, Body, Boxed, BuildImage, Capability, Changes, Clock, Error, ErrorKind, Event, Exec, Facts, Fate, GetTree,
     ListedSnapshot, Made, Page, PutTree, Query, ReadFile, Result, SandboxId, Signal, SnapshotId, Spec, WriteFile,
 };
 use std::{
@@ -41,6 +41,7 @@ pub(crate) struct Script {
     pub(crate) attached: &'static [&'static str],
     pub(crate) list: Hook<Query, Result<Page>>,
     pub(crate) list_snapshots: Hook<Query, Result<Page<ListedSnapshot>>>,
+    pub(crate) build: Hook<(BuildImage, Body), Result<String>>,
     pub(crate) clock: Plain<(), Option<Arc<dyn Clock>>>,
     pub(crate) spawn: Hook<Exec, Result<()>>,
     pub(crate) gone: Hook<(), Error>,
@@ -77,6 +78,10 @@ pub(crate) fn script_of() -> Script {
         list: hook(|_| async { Ok(Page::default()) }),
         list_snapshots: hook(|_| async {
             Ok(Page::last(vec![ListedSnapshot::new(SnapshotId::new("kept"), std::collections::BTreeMap::new())]))
+        }),
+        build: hook(|(request, context): (BuildImage, Body)| async move {
+            drained(context).await?;
+            Ok(format!("built:{}", request.digest))
         }),
         clock: Box::new(|()| None),
         spawn: hook(|_| async { Ok(()) }),
