@@ -267,7 +267,7 @@ impl Files {
     async fn fed(&self, script: Command, path: &str, body: Body) -> Result<()> {
         let pace = Pace::of(self.lease()?);
         let command = script.pipe().output_limit(4096).timeout(self.longest());
-        let mut process = self.plain().start(command).await.map_err(no_shell)?;
+        let mut process = self.started(&pace, command).await?;
         let (input, (mut body, progress)) = (process.take_input(), stream::watched(body));
         let feed = async {
             if let Some(input) = input {
@@ -291,14 +291,19 @@ impl Files {
 
     /// What a script writes, up to so many bytes.
     async fn said(&self, script: Command, path: &str, most: u64) -> Result<Body> {
-        let process = self.plain().start(script.timeout(self.longest())).await.map_err(no_shell)?;
         let pace = Pace::of(self.lease()?);
+        let process = self.started(&pace, script.timeout(self.longest())).await?;
         // Of nothing at all, the end has to say whether it could have been more.
         let (said, path, left) = (Vec::new(), path.to_string(), most.max(1));
         let mut written = Written { first: None, process, pace, said, path, left };
         // It either writes or ends, and only then its end says what is wrong.
         written.first = written.next().await?;
         Ok(Body::new(None, written))
+    }
+
+    /// The command may run for as long as the transfer needs; that it starts is one step.
+    async fn started(&self, pace: &Pace, command: Command) -> Result<Process> {
+        pace.within("the start of a command for files", self.plain().start(command)).await.map_err(no_shell)
     }
 
     /// The sandbox without its view, except for whom files belong to.

@@ -168,3 +168,24 @@ async fn more_than_was_asked_for_is_an_error() {
     assert_eq!(files.read_range("/f", 0, 7).await.unwrap(), "content");
     assert_eq!(files.read_range("/f", 0, 6).await.unwrap_err().kind(), ErrorKind::Protocol);
 }
+
+/// The command of a transfer may run for long, and has to start within the limit of one step.
+#[tokio::test]
+async fn a_command_for_files_that_never_starts_is_no_wait_without_end() {
+    let spawn = hook(|_| async {
+        std::future::pending::<()>().await;
+        Ok(())
+    });
+    let script = Script { spawn, ..script_of() };
+    let facts = script.facts.clone().emulated(Capability::Files, "by commands");
+    let limits = limits().operation(ms(400));
+    let (client, _log) = Script { facts, ..script }.limited(limits);
+    for write in [false, true] {
+        let files = client.create(spec()).await.unwrap().files();
+        let error = match write {
+            false => within(files.read("/f")).await.unwrap_err(),
+            true => within(files.write("/f", "new")).await.unwrap_err(),
+        };
+        assert_eq!(error.kind(), ErrorKind::OperationTimeout, "write {write}: {error:?}");
+    }
+}
