@@ -26,6 +26,8 @@ pub use hooks::{Applied, Labels, Withheld};
 pub use probes::Probes;
 pub use report::Record;
 pub use row::{Row, Verdict};
+/// What command probes are made of.
+pub use sandbox::Command;
 pub use subject::{ByBackend, ByResult, BySubject, IntoSubject, Subject};
 pub use suite::Suite;
 

@@ -134,7 +134,8 @@ impl Attempt {
     }
 
     /// Expects a name chosen by us, before it is sent. If the try ends in doubt, `destroy` is repeated for a while, because
-    /// a request on its way may still be carried out; [`claim`](Self::claim) it when the answer has come.
+    /// a request on its way may still be carried out; [`claim`](Self::claim) it when the answer has come. After a refusal that
+    /// leaves no doubt, answer with an error that says so ([`Error::applied`]`(false)`): then one `destroy` is enough.
     pub fn expect(&self, id: SandboxId) -> SandboxId {
         self.add(Claim { id: id.clone(), expected: true });
         id

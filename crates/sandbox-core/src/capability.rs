@@ -122,6 +122,8 @@ catalogue! {
     SecretStore = "SECRET_STORE";
     /// Other images run beside a sandbox: they are made and end with it, and are reached by name from inside.
     Services = "SERVICES";
+    /// A sandbox has files, processes, environment and ports of its own: nothing of the host's, or of other sandboxes, is seen inside.
+    Separate = "SEPARATE";
     /// An image is made from a definition, and found again by it.
     Build = "BUILD";
 }

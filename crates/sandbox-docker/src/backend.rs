@@ -131,6 +131,7 @@ impl Backend for Plain {
                 C::Snapshot,
                 C::SnapshotList,
                 C::IdempotentCreate,
+                C::Separate,
                 C::Build,
             ])
             .emulated(C::Files, "trees of one file, and the image's sh and its usual commands")

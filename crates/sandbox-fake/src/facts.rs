@@ -59,6 +59,7 @@ pub(crate) fn info() -> Facts {
         IdempotentCreate,
         SecretStore,
         Services,
+        Separate,
         Build,
     ];
     Facts::new("fake")

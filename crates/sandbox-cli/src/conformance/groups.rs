@@ -13,7 +13,10 @@ const GROUPS: &[(&str, &[Capability])] = &[
         "Network",
         &[Deny, AllowHost, AllowWildcard, AllowIpv4, AllowIpv6, AllowCidr, AllowPort, DynamicNetwork, Learn, Ports],
     ),
-    ("Sandboxes", &[Labels, List, Attach, Lifetime, Extend, OwnerLease, Pids, IdempotentCreate, SecretStore, Services]),
+    (
+        "Sandboxes",
+        &[Labels, List, Attach, Lifetime, Extend, OwnerLease, Pids, IdempotentCreate, SecretStore, Separate, Services],
+    ),
     ("States and copies", &[Pause, StopStart, Snapshot, SnapshotList, Fork]),
     ("Images", &[Build]),
 ];

@@ -5,14 +5,17 @@ use crate::{
     expect::{ensure, expect_eq, unproven},
     row::{Done, Row, Stop, row},
 };
-use sandbox_core::{Capability::Run, Isolation};
+use sandbox_core::{
+    Capability::{Run, Separate},
+    Isolation,
+};
 use std::collections::BTreeSet;
 
 pub(crate) static ROWS: &[Row] = &[
     row!("isolation::programs_gain_no_privileges", no_privileges).needs(&[Run]),
-    row!("isolation::no_engine_is_reached_through_a_socket_inside", no_engine_socket).needs(&[Run]),
+    row!("isolation::no_engine_is_reached_through_a_socket_inside", no_engine_socket).needs(&[Run, Separate]),
     row!("isolation::namespaces_are_not_the_hosts", own_namespaces).needs(&[Run]),
-    row!("isolation::the_hosts_environment_is_not_seen_inside", no_host_environment).needs(&[Run]),
+    row!("isolation::the_hosts_environment_is_not_seen_inside", no_host_environment).needs(&[Run, Separate]),
 ];
 
 async fn no_privileges(cx: &Ctx) -> Done {

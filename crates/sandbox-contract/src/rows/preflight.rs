@@ -3,7 +3,7 @@
 use crate::{
     Ctx, Withheld,
     expect::{ensure, unproven},
-    row::{Done, Row, row},
+    row::{Done, Row, Stop, row},
 };
 use sandbox_core::ErrorKind;
 
@@ -22,7 +22,7 @@ async fn an_empty_credential_names_its_variable(cx: &Ctx) -> Done {
 
 async fn withheld(cx: &Ctx, how: Withheld) -> Done {
     let Some(variable) = cx.facts().credential_variables().first() else {
-        unproven!("the backend declares no credential variable, so none can be missing");
+        return Err(Stop::Refused("the backend takes no credential, so none can be missing".into()));
     };
     ensure!(!variable.help.trim().is_empty(), "{} says nothing about what it holds", variable.name);
     let Some(missing) = &cx.hooks().missing_credential else {

@@ -31,6 +31,7 @@ pub(crate) const NOT_ASKED_FOR: &[(Capability, &str)] = &[
     (Capability::FileStream, "a promise about memory; every transfer is a stream of pieces to its user"),
     (Capability::Lifetime, "every sandbox has a lifetime; without it the client keeps it as far as it lives"),
     (Capability::OwnerLease, "a promise about what follows an owner's death"),
+    (Capability::Separate, "a promise about what is seen inside"),
     (Capability::IdempotentCreate, "a promise about a create whose answer was lost; without it the loss is told"),
 ];
 

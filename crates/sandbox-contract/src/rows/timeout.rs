@@ -288,7 +288,8 @@ async fn silent<T: Debug>(cx: &Ctx, pace: Pace, what: &str, act: impl AsyncFnOnc
     for point in [Point::Files, Point::Spawn] {
         world.meddling().set(point, Fault::Hang);
     }
-    let answer = world.within(60, what, act(&sandbox)).await?;
+    let told = format!("{what}, whose adapter never answers, and which `Limits::operation` has to end");
+    let answer = world.within(60, &told, act(&sandbox)).await?;
     expect_kind!(answer, OperationTimeout, "{what} without an answer");
     drop(sandbox);
     world.end().await

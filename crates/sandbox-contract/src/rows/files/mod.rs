@@ -14,7 +14,7 @@ mod watch;
 pub(super) use host::{HostDir, pattern};
 
 use crate::row::{Row, row};
-use sandbox_core::Capability::{AtomicWrite, FileMeta, FileStream, Files, Run, Tree, User, Watch};
+use sandbox_core::Capability::{AtomicWrite, FileMeta, FileStream, Files, Run, Separate, Tree, User, Watch};
 
 pub(crate) static ROWS: &[Row] = &[
     row!("files::text_bytes_and_nothing_come_back", content::come_back).needs(&[Files]),
@@ -37,14 +37,14 @@ pub(crate) static ROWS: &[Row] = &[
     row!("files::what_is_not_there_is_told_by_its_path", refused::not_there).needs(&[Files]),
     row!("files::a_directory_is_no_file_and_a_file_no_directory", refused::of_the_wrong_kind).needs(&[Files]),
     row!("files::what_is_not_permitted_is_told_by_its_path", refused::not_permitted).needs(&[Files, Run, User]),
-    row!("files::a_full_disk_is_told_by_its_path", refused::a_full_disk).needs(&[Files]),
-    row!("files::a_read_only_place_is_told_by_its_path", refused::a_read_only_place).needs(&[Files]),
+    row!("files::a_full_disk_is_told_by_its_path", refused::a_full_disk).needs(&[Files, Separate]),
+    row!("files::a_read_only_place_is_told_by_its_path", refused::a_read_only_place).needs(&[Files, Separate]),
     row!("files::bad_paths_are_refused_before_anything_is_sent", refused::bad_paths).facade().needs(&[Files]),
     row!("files::a_fifo_is_refused_at_once", refused::a_fifo).needs(&[Files, Run]),
     row!("files::devices_and_proc_are_bounded", refused::devices_and_proc).needs(&[Files]),
-    row!("files::no_path_and_no_link_reaches_the_host", links::never_the_host).needs(&[Files, Run]),
+    row!("files::no_path_and_no_link_reaches_the_host", links::never_the_host).needs(&[Files, Run, Separate]),
     row!("files::a_path_leads_where_the_sandbox_leads", links::the_same_way).needs(&[Files, Run]),
-    row!("files::a_link_into_another_mount_is_followed", links::into_another_mount).needs(&[Files, Run]),
+    row!("files::a_link_into_another_mount_is_followed", links::into_another_mount).needs(&[Files, Run, Separate]),
     row!("files::a_link_is_followed_by_reads_and_replaced_by_writes", links::followed_and_replaced)
         .needs(&[Files, Run]),
     row!("files::removing_never_follows_a_link", links::removing).needs(&[Files, Run]),

@@ -15,8 +15,8 @@ use crate::{
     row::{Done, Row, row},
 };
 use sandbox_core::Capability::{
-    Attach, Background, Extend, Files, Fork, Labels, Lifetime, List, Pause, Run, Snapshot, SnapshotList, StopStart,
-    Stream, StreamExact,
+    Attach, Background, Extend, Files, Fork, Labels, Lifetime, List, Pause, Run, Separate, Snapshot, SnapshotList,
+    StopStart, Stream, StreamExact,
 };
 use std::future::Future;
 
@@ -37,7 +37,7 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::a_start_that_races_with_close_is_gone_or_ended", ends::a_start_that_races_with_close)
         .needs(&[Run]),
     row!("lifecycle::a_sandbox_that_dies_by_itself_is_gone_at_once", ends::a_sandbox_that_dies_by_itself).needs(&[Run]),
-    row!("lifecycle::two_sandboxes_share_nothing", handles::two_sandboxes_share_nothing).needs(&[Run]),
+    row!("lifecycle::two_sandboxes_share_nothing", handles::two_sandboxes_share_nothing).needs(&[Run, Separate]),
     row!("lifecycle::ten_creates_at_once_give_ten_sandboxes", handles::ten_creates_at_once).needs(&[Run]).limit(240),
     row!("lifecycle::the_last_handle_ends_the_sandbox", handles::the_last_handle_ends_the_sandbox).needs(&[Run]),
     row!("lifecycle::a_process_keeps_its_sandbox", handles::a_process_keeps_its_sandbox).needs(&[Run]),
@@ -45,9 +45,9 @@ pub(crate) static ROWS: &[Row] = &[
     row!("lifecycle::a_ready_command_holds_create_back", ready::holds_create_back).facade().needs(&[Run]),
     row!("lifecycle::a_ready_command_that_never_succeeds_is_told", ready::never_succeeds).facade().needs(&[Run]),
     row!("lifecycle::a_ready_port_holds_create_back", ready::a_port_holds_create_back)
-        .needs(&[Run, Files, List, Labels, Attach]),
+        .needs(&[Run, Files, List, Labels, Attach, Separate]),
     row!("lifecycle::a_ready_port_that_nobody_listens_at_is_told", ready::a_port_that_nobody_listens_at)
-        .needs(&[Files]),
+        .needs(&[Files, Separate]),
     row!("lifecycle::list_shows_what_is_created_and_hides_what_ended", found::list_shows_and_hides)
         .needs(&[List, Labels]),
     row!("lifecycle::list_filters_by_several_labels", found::list_filters_by_several_labels).needs(&[List, Labels]),
